@@ -12,7 +12,9 @@ AC_DEFUN([GPURDMA_DIRECTORIES], [
      AS_IF([test "x$plugindir" = "x$OMPI_PLUGINDIR"], [gpurdma_private=no], [gpurdma_private=yes])],
     [AS_IF([test $gpurdma_private = yes], [plugindir='${libdir}/openmpi-plugins'], [plugindir=$OMPI_PLUGINDIR])])
   AC_SUBST([plugindir])
-  AC_SUBST([moduledir], ['${datadir}/modulefiles'])
+  # Needed only where Open MPI does not look by itself.
+  AC_SUBST([moduledir], ['${datadir}/modulefiles/gpurdma'])
+  AM_CONDITIONAL([INSTALL_MODULEFILES], [test $gpurdma_private = yes])
 
   # The same, written out for the summary.
   gpurdma_save_prefix=$prefix

@@ -94,9 +94,9 @@ AC_DEFUN([GPURDMA_OPENMPI_THREADS], [
     AC_MSG_CHECKING([that Open MPI uses POSIX threads])
     gpurdma_save_CPPFLAGS=$CPPFLAGS
     CPPFLAGS="$CPPFLAGS $OMPI_CPPFLAGS"
-    AC_EGREP_CPP([gpurdma_found.*threads_pthreads_mutex], [
+    AC_EGREP_CPP([threads_pthreads_mutex], [
 #include "opal_config.h"
-      gpurdma_found MCA_threads_mutex_base_include_HEADER
+MCA_threads_mutex_base_include_HEADER
       ], [AC_MSG_RESULT([yes])], [AC_MSG_RESULT([no])
       AC_MSG_ERROR([this Open MPI was built with --with-threads other than pthreads, which gpurdma does not support])])
     CPPFLAGS=$gpurdma_save_CPPFLAGS])

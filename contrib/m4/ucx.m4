@@ -30,8 +30,9 @@ AC_DEFUN([GPURDMA_UCX], [
 #endif
     ]], [[ucp_get_version_string();]])], [], [AC_MSG_RESULT([no])
     AC_MSG_ERROR([UCX 1.12 or newer was not found. Debian: libucx-dev, RPM: ucx-devel; or give --with-ucx=PREFIX])])
-  UCX_VERSION=`AS_ECHO(["#include <ucp/api/ucp_version.h>
-gpurdma_version UCP_API_MAJOR.UCP_API_MINOR"]) | $CPP $CPPFLAGS - 2>/dev/null | sed -n 's/^gpurdma_version *//p' | tr -d ' '`
+  AC_COMPUTE_INT([gpurdma_ucx_major], [UCP_API_MAJOR], [[#include <ucp/api/ucp_version.h>]])
+  AC_COMPUTE_INT([gpurdma_ucx_minor], [UCP_API_MINOR], [[#include <ucp/api/ucp_version.h>]])
+  UCX_VERSION=$gpurdma_ucx_major.$gpurdma_ucx_minor
   AC_MSG_RESULT([$UCX_VERSION])
   CPPFLAGS=$gpurdma_save_CPPFLAGS
   LIBS=$gpurdma_save_LIBS
