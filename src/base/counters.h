@@ -1,0 +1,23 @@
+// Counters: which algorithm and which path every call and every byte took.
+//
+// One table per process, written under the engine's lock and read at any time (a reader may see a call's bytes before its time).
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace gpurdma {
+
+struct Counters {
+  static constexpr int kAlgorithms = 16;  // at least as many as the catalogue has rows
+  static constexpr int kPaths = 4;        // transport/transport.h, Path
+
+  struct Row {
+    uint64_t calls;
+    uint64_t bytes;  // of the operands, not of the wire
+    uint64_t ticks;  // from start to end, waiting for peers included
+  };
+  Row rows[kAlgorithms][kPaths] = {};  // a call counts under the slowest path it used
+  uint64_t sent_bytes[kPaths] = {};    // payload handed to the transport
+};
+
+}  // namespace gpurdma

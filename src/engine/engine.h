@@ -1,0 +1,114 @@
+// Engine: runs any number of plans at once, on any number of communicators, from progress() and from wait().
+//
+// It owns communicators and runs, links ranks when a plan first needs them, gives every message to its run, and turns failures into
+// statuses. Everything but the counters is called under lock(); completions are handed over after it was released:
+//   engine.lock(); engine.begin(...); engine.progress(); auto done = engine.finished(); engine.unlock(); for each of done: tell its owner.
+// Nothing here waits, except wait().
+#pragma once
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "base/counters.h"
+#include "engine/lock.h"
+#include "engine/mailbox.h"
+#include "engine/memory.h"
+#include "engine/run.h"
+
+namespace gpurdma {
+
+class Engine final : public Inbox {
+ public:
+  struct Limits {
+    double deadline_s = 0;       // 0: none
+    double stall_warning_s = 0;  // 0: never
+    size_t scratch = SIZE_MAX;   // most bytes of scratch at once
+  };
+  // What the owner of the process offers. plan_released: a plan given to begin() is not used any more; called under the lock.
+  struct Host {
+    void (*progress)(void* context) = nullptr;                           // advances other communication; without the lock
+    void (*plan_released)(void* context, const Plan& plan) = nullptr;
+    void* context = nullptr;
+  };
+  struct Ended {
+    void* cookie;
+    Status status;
+    int host_error;
+  };
+
+  Engine(Transport& transport, Counters& counters, const Limits& limits, const Host& host);
+  ~Engine();
+
+  void lock() { lock_.lock(); }
+  bool try_lock() { return lock_.try_lock(); }
+  void unlock() { lock_.unlock(); }
+
+  Communicator* new_communicator(int rank, int size, const char* name, const CommHooks& hooks);
+  // No run on it may be active.
+  void free_communicator(Communicator* comm);
+  // Closes a communicator after a failure, tells the peers, and gives its runs up. host_error: see CommHooks::broken.
+  void close(Communicator& comm, Status why, int host_error = 0);
+
+  // Starts a plan as soon as its peers are linked. ticket.cookie == nullptr: the caller must wait() for the run. Otherwise it will be among
+  // finished(), unless an error is returned. The plan is released when the run has ended, also after an error. Errors: no_memory, closed.
+  Status begin(const Plan& plan, Communicator& comm, Number number, const Binding& binding, const Ticket& ticket, Run** run);
+  // Progresses until the run is over, and recycles it. Holds the lock on entry and on return, not throughout. host_error as in Ended.
+  Status wait(Run& run, int* host_error);
+
+  // Moves everything on; returns the number of events.
+  int progress();
+  // Takes the operations that ended, oldest first; at most `room`.
+  int finished(Ended* ended, int room);
+  size_t active() const { return active_count_; }     // begun and not over
+  size_t unclaimed() const { return finished_count_; }  // over, and not yet taken by finished()
+  size_t early_bytes() const { return early_.in_use(); }  // of messages that wait for their run, or for their place in it
+  size_t scratch_bytes() const { return scratch_.in_use(); }
+
+  void arrived(const Header& header, const Payload& payload) override;
+  void completed(Token token, Status status) override;
+  void lost(PeerId peer) override;
+
+ private:
+  static constexpr uint32_t kIndexBits = 20;  // of a communicator's handle; the rest counts reuses of the index
+
+  struct List {
+    Run* head = nullptr;
+    Run* tail = nullptr;
+    void push_back(Run& run);
+    void remove(Run& run);
+  };
+
+  Communicator* find(uint32_t handle) const;
+  Run* take_run();
+  void link_peers(Run& run);
+  static bool linked(const Run& run);
+  void poll_links();
+  void start(Run& run);
+  void settle(Run& run);
+  void recycle(Run& run);
+  void drop(const Payload& payload);
+  template <class Predicate>
+  Run* first_active(const Communicator& comm, Predicate predicate) const;
+  void tick();
+  void check(Run& run, uint64_t now);
+
+  Transport& transport_;
+  Counters& counters_;
+  const Limits limits_;
+  const Host host_;
+  Lock lock_;
+  Memory scratch_, early_;
+  Mailbox mailbox_;
+
+  std::vector<std::unique_ptr<Communicator>> comms_;  // by index
+  std::vector<uint32_t> reuses_;                      // by index
+  std::vector<uint32_t> free_indices_;
+  std::vector<Communicator*> greeting_;  // with Hellos under way
+  std::deque<Run> runs_;                 // by slot
+  List idle_, active_, finished_;
+  size_t active_count_ = 0, finished_count_ = 0;
+  uint64_t last_tick_ = 0, last_peer_check_ = 0;
+  unsigned polls_ = 0;
+};
+
+}  // namespace gpurdma

@@ -1,0 +1,97 @@
+// The engine's progress: polling, waiting, and the rare looks at the clock.
+#include <sched.h>
+
+#include <cstdio>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/engine.h"
+
+namespace gpurdma {
+namespace {
+
+constexpr unsigned kPollsPerTick = 1024;       // of progress(), between looks at the clock
+constexpr unsigned kSpins = 4096;              // empty polls before wait() yields the core: some 100 us
+constexpr unsigned kSpinsOversubscribed = 4;   // the peer may need this very core
+constexpr unsigned kPollsPerHostProgress = 64; // opal_progress costs about three polls of ours
+constexpr double kTick = 1e-3, kPeerCheck = 0.1;  // seconds
+
+}  // namespace
+
+int Engine::progress() {
+  const int events = transport_.progress();
+  if (!greeting_.empty()) poll_links();
+  if (++polls_ % kPollsPerTick == 0 && active_count_ != 0) tick();
+  return events;
+}
+
+Status Engine::wait(Run& run, int* host_error) {
+  const unsigned spins = run.comm().oversubscribed ? kSpinsOversubscribed : kSpins;
+  unsigned polls = 0, empty = 0;
+  while (!run.over()) {
+    const bool greets = !greeting_.empty();  // then it is the host that brings us on
+    const int events = progress();
+    if (run.over()) break;
+    empty = events ? 0 : empty + 1;
+    const bool help_host = greets || ++polls % kPollsPerHostProgress == 0;
+    const bool yield = empty >= spins;
+    if (!help_host && !yield) continue;
+    lock_.unlock();
+    if (help_host && host_.progress) host_.progress(host_.context);
+    if (yield) sched_yield();
+    lock_.lock();
+  }
+  const Status status = run.status();
+  if (host_error) *host_error = run.host_error();
+  recycle(run);
+  return status;
+}
+
+// Deadlines, stalls, dead peers, revoked communicators: looked at about once a millisecond while something is active.
+void Engine::tick() {
+  const uint64_t now = clock::ticks();
+  if (clock::seconds(now - last_tick_) < kTick) return;
+  last_tick_ = now;
+  if (clock::seconds(now - last_peer_check_) >= kPeerCheck) {
+    last_peer_check_ = now;
+    transport_.check_peers();
+  }
+  // One run at a time: closing a communicator changes the list.
+  for (Run* run = active_.head; run;) {
+    Run* next = run->next;
+    const size_t before = active_count_;
+    check(*run, now);
+    run = active_count_ == before ? next : active_.head;
+  }
+}
+
+void Engine::check(Run& run, uint64_t now) {
+  Communicator& comm = run.comm();
+  if (comm.closed != Status::ok) return;
+  if (comm.hooks.broken) {
+    const int error = comm.hooks.broken(comm.hooks.opaque);
+    if (error != 0) return close(comm, Status::peer_lost, error);
+  }
+  const double seconds = clock::seconds(now - run.start_ticks);
+  const bool late = limits_.deadline_s > 0 && seconds > limits_.deadline_s;
+  const bool stalled = limits_.stall_warning_s > 0 && seconds > limits_.stall_warning_s && !run.warned;
+  if (!late && !stalled) return;
+  run.warned = true;
+
+  constexpr int kShown = 8;
+  int ranks[kShown];
+  char list[128] = "none";
+  const int n = run.waits_for(ranks, kShown);
+  for (int i = 0, at = 0; i < n && i < kShown; ++i)
+    at += std::snprintf(list + at, sizeof list - size_t(at), "%s%d", i ? ", " : "", ranks[i]);
+  const char* more = n > kShown ? ", ..." : "";
+  if (late)
+    GPURDMA_LOG(error, "communicator %s: rank %d gives up after %.1f s, the deadline; it waits for rank %s%s", comm.name.c_str(),
+                comm.rank, seconds, list, more);
+  else
+    GPURDMA_LOG(warn, "communicator %s: rank %d has waited %.1f s in one operation for rank %s%s; are all ranks in it?",
+                comm.name.c_str(), comm.rank, seconds, list, more);
+  if (late) close(comm, Status::deadline);
+}
+
+}  // namespace gpurdma

@@ -1,0 +1,164 @@
+// Run: one plan, bound to buffers and started on a communicator.
+//
+// Operations become ready when all they wait for is done. Messages to one peer are issued in program order, at most kSendsInFlight of them
+// at a time (receives have no such limit: one shared by both jams). Bulk data is sent only as far as the receiver has granted credit; the
+// receiver grants it for every receive whose place is free, so what arrives early is small and is parked.
+//
+// After a failure the run still goes through its plan, so that channels stay in step: messages are sent without payload and marked failed, and no
+// data is touched. A run is over when every operation is done; nothing is in flight then.
+//
+// Called by the engine, under its lock. Runs are pooled: bind() reuses the memory of the last plan.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/communicator.h"
+#include "engine/number.h"
+#include "engine/parked.h"
+#include "plan/plan.h"
+#include "reduce/host.h"
+#include "transport/transport.h"
+
+namespace gpurdma {
+
+class Mailbox;
+struct Counters;
+
+// Where a plan's buffers lie. input == nullptr where the plan runs in place.
+struct Binding {
+  const void* input;
+  void* output;
+  size_t element;  // bytes
+  Reduce reduce;
+};
+
+// How the owner of a run learns of its end, and what the counters say about it.
+struct Ticket {
+  void* cookie = nullptr;      // handed to the engine's completion function; nullptr: somebody waits for the run
+  uint32_t algorithm = 0;      // row of the counters
+  size_t bytes = 0;            // of one operand
+};
+
+class Run {
+ public:
+  static constexpr uint32_t kSendsInFlight = 32;  // per peer
+
+  Run(uint32_t slot, Transport& transport, Mailbox& mailbox, Counters& counters);
+  ~Run();
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  // Takes the plan, without starting it. scratch: scratch_elements() * element bytes, or nullptr when memory ran out, in which case the run fails
+  // as soon as it starts. Errors: no_memory (of the run's own tables; nothing changed).
+  Status bind(const Plan& plan, Communicator& comm, Number number, const Binding& binding, void* scratch);
+  // Starts; every peer's link must be up or lost. Ends with everything done that can be done now.
+  void start();
+
+  // The position-th message of the rank, or a credit.
+  void arrived(const Header& header, const Payload& payload);
+  // A send or fetch in flight ended.
+  void completed(uint32_t op, Status status);
+  // Nothing more comes from that rank.
+  void lost(int rank);
+  // Gives up all peers: the run ends as soon as nothing is in flight. host_error: see CommHooks::broken.
+  void abandon(Status why, int host_error = 0);
+
+  // Forgets the plan and what is still parked; afterwards bind() may be called again.
+  void release();
+
+  bool started() const { return started_; }
+  bool over() const { return started_ && remaining_ == 0; }
+  Status status() const { return status_; }
+  int host_error() const { return host_error_; }
+  uint32_t slot() const { return slot_; }
+  const Plan& plan() const { return *plan_; }
+  Communicator& comm() const { return *comm_; }
+  Number number() const { return number_; }
+  void* scratch() const { return base_[2]; }
+  size_t scratch_bytes() const { return plan_->scratch_elements() * element_; }
+  Path path() const;  // the slowest among the peers
+  // Ranks that we wait for, at most `room` of them; returns how many there are.
+  int waits_for(int* ranks, int room) const;
+  // Peers with a send or fetch in flight, for the engine to abandon.
+  template <class F>
+  void for_peers_in_flight(F f) const {
+    for (const Flow& flow : flows_)
+      if (flow.sends_in_flight || flow.fetches_in_flight) f(comm_->link(flow.peer->rank));
+  }
+
+  // The engine's: lists, and what it remembers of the run.
+  Run* next_in_mailbox = nullptr;
+  Run* next = nullptr;  // among runs that are active, or finished, or idle
+  Run* previous = nullptr;
+  Ticket ticket;
+  uint64_t start_ticks = 0;
+  bool warned = false;     // of a stall
+  bool abandoned = false;  // its communicator was closed
+  bool settled = false;    // its end was noticed
+
+ private:
+  static constexpr uint32_t kInFlight = UINT32_MAX - 1;
+  static constexpr uint32_t kDone = UINT32_MAX;
+
+  // What passes between us and one peer.
+  struct Flow {
+    const Plan::Peer* peer;
+    uint32_t next_send;  // position of the next message to issue
+    uint32_t may_send;   // positions below it have credit
+    uint32_t sends_in_flight, fetches_in_flight;
+    uint32_t ready;      // receives below it have their place free, or are done
+    uint32_t told;       // the credit that the peer has
+    uint32_t arrived;    // messages
+    uint32_t batch;      // the least growth of credit that is worth a message
+    bool lost;
+  };
+  struct Queue {
+    std::unique_ptr<uint32_t[]> ops;
+    uint32_t head, tail;
+  };
+
+  uint32_t uncredited(Span<const uint32_t> messages) const;
+  char* at(const Slice& slice) const { return base_[int(slice.buf)] + slice.at * element_; }
+  Flow* flow_of(int rank);
+  Token token(uint32_t op) const { return Token(slot_) << 32 | op; }
+
+  void pump();
+  void issue_sends(Flow& flow);
+  void issue_send(Flow& flow, uint32_t op);
+  void grow_ready(Flow& flow);
+  void tell_credit(Flow& flow);
+  void take(Flow& flow, uint32_t op, const Header& header, const Payload& payload);
+  void take_here(uint32_t op, const Payload& payload);
+  void take_offer(Flow& flow, uint32_t op, const Payload& payload);
+  void take_parked(Flow& flow);
+  void work(uint32_t op);
+  void finish(uint32_t op, uint32_t except = Plan::kNone);
+  void fail(Status why, int rank, const char* what);
+  void lose(Flow& flow);
+
+  const uint32_t slot_;
+  Transport& transport_;
+  Mailbox& mailbox_;
+  Counters& counters_;
+
+  const Plan* plan_ = nullptr;
+  Communicator* comm_ = nullptr;
+  Number number_;
+  char* base_[3] = {};
+  size_t element_ = 0;
+  Reduce reduce_ = nullptr;
+
+  size_t room_ = 0;                    // operations that the tables below can hold
+  std::unique_ptr<uint32_t[]> waits_;  // per operation: how many it still waits for, or kInFlight, or kDone
+  Queue messages_{}, work_{};          // ready sends and receives; ready copies and reductions. An operation enters once
+  std::vector<Flow> flows_;            // in the order of plan.peers()
+  Parked* parked_ = nullptr;           // messages whose receive is not ready
+  uint32_t remaining_ = 0;
+  bool started_ = false;
+  Status status_ = Status::ok;
+  int host_error_ = 0;
+};
+
+}  // namespace gpurdma
