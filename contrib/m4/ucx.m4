@@ -7,6 +7,8 @@ AC_DEFUN([GPURDMA_UCX], [
   UCX_CPPFLAGS=
   gpurdma_ucx_libdir=
   AS_IF([test "x$with_ucx" != x], [
+      AS_IF([test ! -f "$with_ucx/include/ucp/api/ucp.h"],
+        [AC_MSG_ERROR([--with-ucx=$with_ucx: $with_ucx/include/ucp/api/ucp.h is missing])])
       UCX_CPPFLAGS="-isystem $with_ucx/include"
       AS_IF([test -e "$with_ucx/lib64/libucp.so"], [gpurdma_ucx_libdir=$with_ucx/lib64],
         [gpurdma_ucx_libdir=$with_ucx/lib])
