@@ -1,0 +1,63 @@
+#include "coll/catalogue.h"
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <string>
+
+#include "coll/doubling.h"
+#include "coll/ring.h"
+
+namespace gpurdma {
+namespace {
+
+Cost cost_of_doubling(int ranks, double bytes) {
+  const double whole_steps = std::floor(std::log2(ranks));
+  const double folding = std::exp2(whole_steps) < ranks ? 1 : 0;
+  return {whole_steps + 2 * folding, bytes * (whole_steps + folding)};
+}
+
+Cost cost_of_ring(int ranks, double bytes) {
+  const double steps = 2.0 * (ranks - 1);
+  return {steps, bytes * steps / ranks};
+}
+
+constexpr Limits kCommutative{INT_MAX, false, true};
+
+constexpr Algorithm kCatalogue[] = {
+    {Collective::allreduce, "doubling", doubling_allreduce, {}, cost_of_doubling,
+     "recursive doubling: fewest messages, all bytes in each; small vectors, many ranks"},
+    {Collective::allreduce, "ring", ring_allreduce, kCommutative, cost_of_ring,
+     "pipelined ring, reduce-scatter then allgather: fewest bytes, many messages; large vectors"},
+};
+
+}  // namespace
+
+const char* name_of(Collective collective) {
+  static constexpr const char* kNames[kCollectives] = {"allreduce"};
+  return kNames[static_cast<int>(collective)];
+}
+
+Span<const Algorithm> catalogue() { return {kCatalogue, std::size(kCatalogue)}; }
+
+const Algorithm* find_algorithm(Collective collective, const char* name) {
+  for (const Algorithm& algorithm : kCatalogue) {
+    if (algorithm.collective == collective && std::strcmp(algorithm.name, name) == 0) return &algorithm;
+  }
+  return nullptr;
+}
+
+const char* algorithm_names(Collective collective) {
+  static const std::array<std::string, kCollectives> lists = [] {
+    std::array<std::string, kCollectives> made;
+    for (const Algorithm& algorithm : kCatalogue) {
+      std::string& list = made[static_cast<int>(algorithm.collective)];
+      list += list.empty() ? "" : ", ";
+      list += algorithm.name;
+    }
+    return made;
+  }();
+  return lists[static_cast<int>(collective)].c_str();
+}
+
+}  // namespace gpurdma
