@@ -1,0 +1,145 @@
+/* Requests of nonblocking and persistent collectives.
+ *
+ * They come from a free list, so that starting an operation allocates nothing once as many requests were made as are in use
+ * at a time. A request keeps its communicator alive until it is freed, which happens in the application's own wait or test
+ * and not from progress: the last reference destroys the communicator, and with it the runtime's part of it.
+ *
+ * Freeing a persistent request while it is active lets the operation end first; the request is then freed by the sweep. */
+#include <pthread.h>
+
+#include "mca/gpurdma_mca.h"
+
+enum phase { kActive, kEnded, kAbandoned /* freed by the application while active */ };
+
+static opal_free_list_t pool;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static gpurdma_request_t *_Atomic abandoned; /* those that have ended; linked through `spare[0]` */
+
+static int release(gpurdma_request_t *request) {
+  ompi_communicator_t *comm = request->comm;
+  if (NULL != request->persistent) gpurdma_persistent_free(request->persistent);
+  request->persistent = NULL;
+  request->comm = NULL;
+  opal_free_list_return(&pool, &request->super.super.super);
+  OBJ_RELEASE(comm);
+  return OMPI_SUCCESS;
+}
+
+/* Whether the operation has ended, so that the request can be freed now. Otherwise it will be when the operation ends. */
+static bool ended_or_abandon(gpurdma_request_t *request) {
+  if (REQUEST_COMPLETE(&request->super.super)) return true;
+  if (kActive == atomic_exchange(&request->phase, kAbandoned)) return false;
+  while (!REQUEST_COMPLETE(&request->super.super)) { /* another thread is just about to set it */
+  }
+  return true;
+}
+
+static int free_request(ompi_request_t **handle) {
+  gpurdma_request_t *request = (gpurdma_request_t *)*handle;
+  const bool persistent = request->super.super.req_persistent;
+  if (!persistent && !REQUEST_COMPLETE(*handle)) return MPI_ERR_REQUEST; /* MPI forbids it */
+  OMPI_REQUEST_FINI(*handle);
+  *handle = MPI_REQUEST_NULL;
+  if (persistent && !ended_or_abandon(request)) return OMPI_SUCCESS;
+  return release(request);
+}
+
+static int start(size_t count, ompi_request_t **requests) {
+  for (size_t index = 0; index < count; ++index) {
+    gpurdma_request_t *request = (gpurdma_request_t *)requests[index];
+    ompi_request_t *handle = requests[index];
+    handle->req_status.MPI_ERROR = MPI_SUCCESS;
+    handle->req_complete = REQUEST_PENDING;
+    handle->req_state = OMPI_REQUEST_ACTIVE;
+    atomic_store(&request->phase, kActive);
+    const int status = gpurdma_persistent_start(request->persistent);
+    if (GPURDMA_OK != status) {
+      handle->req_complete = REQUEST_COMPLETED;
+      handle->req_state = OMPI_REQUEST_INACTIVE;
+      return gpurdma_mca_error(status);
+    }
+  }
+  return OMPI_SUCCESS;
+}
+
+static void construct(gpurdma_request_t *request) {
+  ompi_request_t *handle = &request->super.super;
+  handle->req_type = OMPI_REQUEST_COLL;
+  handle->req_free = free_request;
+  handle->req_start = start;
+  handle->req_cancel = NULL;
+  request->comm = NULL;
+  request->persistent = NULL;
+  atomic_init(&request->phase, kEnded);
+}
+
+OBJ_CLASS_INSTANCE(gpurdma_request_t, ompi_coll_base_nbc_request_t, construct, NULL);
+
+int gpurdma_mca_requests_open(void) {
+  OBJ_CONSTRUCT(&pool, opal_free_list_t);
+  return opal_free_list_init(&pool, sizeof(gpurdma_request_t), opal_cache_line_size, OBJ_CLASS(gpurdma_request_t), 0, 0,
+                             0, -1, 16, NULL, 0, NULL, NULL, NULL);
+}
+
+void gpurdma_mca_requests_close(void) {
+  gpurdma_mca_requests_sweep();
+  OBJ_DESTRUCT(&pool);
+}
+
+gpurdma_request_t *gpurdma_mca_request_new(ompi_communicator_t *comm, bool persistent) {
+  gpurdma_request_t *request = (gpurdma_request_t *)opal_free_list_get(&pool);
+  if (NULL == request) return NULL;
+  ompi_request_t *handle = &request->super.super;
+  OMPI_REQUEST_INIT(handle, persistent);
+  if (!persistent) handle->req_state = OMPI_REQUEST_ACTIVE;
+  handle->req_mpi_object.comm = comm;
+  handle->req_status.MPI_SOURCE = MPI_ANY_SOURCE;
+  handle->req_status.MPI_TAG = MPI_ANY_TAG;
+  handle->req_status.MPI_ERROR = MPI_SUCCESS;
+  handle->req_status._ucount = 0;
+  handle->req_status._cancelled = 0;
+  request->persistent = NULL;
+  request->comm = comm;
+  OBJ_RETAIN(comm);
+  atomic_store_explicit(&request->phase, persistent ? kEnded : kActive, memory_order_relaxed);
+  return request;
+}
+
+void gpurdma_mca_request_drop(gpurdma_request_t *request) { (void)release(request); }
+
+void gpurdma_mca_completed(void *cookie, int status) {
+  gpurdma_request_t *request = cookie;
+  request->super.super.req_status.MPI_ERROR = gpurdma_mca_error(status);
+  if (kActive == atomic_exchange(&request->phase, kEnded)) {
+    (void)ompi_request_complete(&request->super.super, true); /* from here on it may be freed at any time */
+    return;
+  }
+  pthread_mutex_lock(&lock);
+  request->spare[0] = abandoned;
+  abandoned = request;
+  pthread_mutex_unlock(&lock);
+}
+
+void gpurdma_mca_requests_sweep(void) {
+  if (NULL == abandoned) return;
+  pthread_mutex_lock(&lock);
+  gpurdma_request_t *list = abandoned;
+  abandoned = NULL;
+  pthread_mutex_unlock(&lock);
+  while (NULL != list) {
+    gpurdma_request_t *request = list;
+    list = request->spare[0];
+    (void)release(request);
+  }
+}
+
+int gpurdma_mca_error(int status) {
+  if (status < 0) return -status; /* what gpurdma_compat_broken found */
+  switch (status) {
+    case GPURDMA_OK: return OMPI_SUCCESS;
+    case GPURDMA_NO_MEMORY: return MPI_ERR_NO_MEM;
+    case GPURDMA_PEER_LOST: return GPURDMA_ERR_PROC_FAILED;
+    case GPURDMA_INVALID: return MPI_ERR_INTERN;
+    default: return MPI_ERR_OTHER; /* deadline, failed elsewhere, closed, transport: the log line says which */
+  }
+}
