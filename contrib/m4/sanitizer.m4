@@ -1,4 +1,5 @@
-# GPURDMA_SANITIZER: --enable-sanitizer=address|undefined|thread, for all objects; sets SANITIZER_FLAGS.
+# GPURDMA_SANITIZER: --enable-sanitizer=address|undefined|thread, for all objects; sets SANITIZER_FLAGS and
+# NO_UNDEFINED.
 AC_DEFUN([GPURDMA_SANITIZER], [
   AC_ARG_ENABLE([sanitizer],
     [AS_HELP_STRING([--enable-sanitizer=KIND], [build everything with a sanitizer: address, undefined or thread])],
@@ -19,5 +20,8 @@ AC_DEFUN([GPURDMA_SANITIZER], [
     CXXFLAGS=$gpurdma_save_CXXFLAGS
     AC_LANG_POP([C++])])
   AC_SUBST([SANITIZER_FLAGS])
+  # The linker then finds what the component lacks; clang's sanitizers leave their own symbols to the program.
+  AS_IF([test "x$SANITIZER_FLAGS" = x], [NO_UNDEFINED="-Wl,-z,defs"], [NO_UNDEFINED=])
+  AC_SUBST([NO_UNDEFINED])
   AC_SUBST([SANITIZER], [$gpurdma_sanitizer])
 ])
