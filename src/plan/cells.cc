@@ -12,7 +12,7 @@ Cells::Cells(Span<const PlanOp> ops) {
       add(begin(*slice) + slice->n);
     }
   }
-  std::sort(cuts_.begin(), cuts_.end());
+  std::stable_sort(cuts_.begin(), cuts_.end());
   for (uint32_t cell = 0; cell < cuts_.size(); ++cell) find(cuts_[cell]).cell = cell;
 }
 

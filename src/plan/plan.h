@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/span.h"
+#include "plan/growing.h"
 
 namespace gpurdma {
 
@@ -84,7 +85,7 @@ class Plan {
 
   int rank_, size_;
   size_t scratch_ = 0;
-  std::vector<PlanOp> ops_;
+  Growing<PlanOp> ops_;
   std::vector<Peer> peers_;
   std::vector<uint32_t> messages_;  // what the spans of peers_ show: for each peer its sends, then its recvs
   std::vector<uint32_t> successors_, first_successor_;

@@ -1,0 +1,192 @@
+// Every allreduce of the catalogue, among every number of ranks: the right sum, the same operands in the same order on
+// all ranks, and the number of bytes that the algorithm's comment states.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "coll/catalogue.h"
+#include "plan/blocks.h"
+#include "plan/chain.h"
+#include "test/unit/coll/interpreter.h"
+
+namespace gpurdma {
+namespace {
+
+using test::Element;
+using test::Interpreter;
+using test::Memory;
+
+std::vector<const Algorithm*> allreduces() {
+  std::vector<const Algorithm*> found;
+  for (const Algorithm& algorithm : catalogue()) {
+    if (algorithm.collective == Collective::allreduce) found.push_back(&algorithm);
+  }
+  return found;
+}
+
+std::vector<Plan> plans_of(const Algorithm& algorithm, int ranks, size_t count, bool in_place, Tuning tuning) {
+  std::vector<Plan> plans;
+  for (int rank = 0; rank < ranks; ++rank) {
+    plans.emplace_back(rank, ranks);
+    algorithm.build(plans.back(), Group(rank, ranks), {count, in_place, 0}, tuning);
+    plans.back().seal();
+  }
+  return plans;
+}
+
+uint64_t contribution(int rank, size_t i) { return test::mix((i + 1) * 131 + rank) >> 8; }
+
+std::string check(const std::vector<Plan>& plans, size_t count, bool in_place) {
+  const int ranks = static_cast<int>(plans.size());
+  std::vector<Memory> memory(ranks);
+  for (int rank = 0; rank < ranks; ++rank) {
+    auto& own = in_place ? memory[rank].output : memory[rank].input;
+    for (size_t i = 0; i < count; ++i) own.push_back({contribution(rank, i), test::mix(rank + 1)});
+    memory[rank].output.resize(count);
+    memory[rank].scratch.resize(plans[rank].scratch_elements());
+  }
+  if (!Interpreter(plans, memory).run()) return "some rank waits forever, or a message was left over";
+  for (size_t i = 0; i < count; ++i) {
+    uint64_t sum = 0;
+    for (int rank = 0; rank < ranks; ++rank) sum += contribution(rank, i);
+    for (int rank = 0; rank < ranks; ++rank) {
+      const Element& result = memory[rank].output[i];
+      if (result.sum != sum) return "wrong sum of element " + std::to_string(i) + " on rank " + std::to_string(rank);
+      if (result.history != memory[0].output[i].history) {
+        return "element " + std::to_string(i) + " was reduced otherwise on rank " + std::to_string(rank);
+      }
+    }
+  }
+  return "";
+}
+
+// No message is longer than a piece, and every recv that feeds a reduce can be reduced straight from the message.
+std::string check_messages(const Plan& plan, size_t piece) {
+  for (const PlanOp& op : plan.ops()) {
+    if (op.kind == PlanOp::Kind::send && op.a.n > piece) return "a message longer than a piece";
+    const bool feeds_reduce = op.kind == PlanOp::Kind::recv && op.dst.buf == Buf::scratch;
+    if (feeds_reduce && op.consumer == Plan::kNone) return "a recv into scratch without a consumer";
+  }
+  return "";
+}
+
+TEST(Allreduce, EveryAlgorithmRanksCountPieceDepth) {
+  for (const Algorithm* algorithm : allreduces()) {
+    for (int ranks = 1; ranks <= 17; ++ranks) {
+      if (!algorithm->takes(ranks)) continue;
+      const size_t p = ranks;
+      for (size_t count : {size_t{0}, size_t{1}, p - 1, p, p + 1, size_t{31}, size_t{97}, size_t{211}}) {
+        for (Tuning tuning : {Tuning{1, 1}, Tuning{1, 3}, Tuning{2, 1}, Tuning{5, 2}, Tuning{64, 4}, Tuning{9999, 1}}) {
+          for (bool in_place : {false, true}) {
+            SCOPED_TRACE(std::string(algorithm->name) + " ranks " + std::to_string(ranks) + " count " +
+                         std::to_string(count) + " piece " + std::to_string(tuning.piece) + " depth " +
+                         std::to_string(tuning.depth) + (in_place ? " in place" : ""));
+            const std::vector<Plan> plans = plans_of(*algorithm, ranks, count, in_place, tuning);
+            ASSERT_EQ(check(plans, count, in_place), "");
+            for (const Plan& plan : plans) ASSERT_EQ(check_messages(plan, tuning.piece), "");
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Allreduce, EveryAlgorithmAmongManyRanks) {
+  for (const Algorithm* algorithm : allreduces()) {
+    for (int ranks : {32, 33, 61, 127}) {
+      if (!algorithm->takes(ranks)) continue;
+      SCOPED_TRACE(std::string(algorithm->name) + " ranks " + std::to_string(ranks));
+      EXPECT_EQ(check(plans_of(*algorithm, ranks, 1009, false, {7, 2}), 1009, false), "");
+    }
+  }
+}
+
+// The same steps run among any list of ranks.
+TEST(Allreduce, EveryAlgorithmInAGroup) {
+  const int members[] = {6, 1, 4};
+  for (const Algorithm* algorithm : allreduces()) {
+    std::vector<Plan> plans;
+    for (int rank = 0; rank < 8; ++rank) plans.emplace_back(rank, 8);
+    for (int place = 0; place < 3; ++place) {
+      algorithm->build(plans[members[place]], Group(place, {members, 3}), {10, true, 0}, {4, 2});
+    }
+    for (int place = 0; place < 2; ++place) {
+      algorithm->build(plans[3 + 2 * place], Group(place, 2, 3, 2), {10, true, 0}, {4, 2});  // ranks 3 and 5
+    }
+    std::vector<Memory> memory(8);
+    for (int rank = 0; rank < 8; ++rank) {
+      plans[rank].seal();
+      memory[rank].output.assign(10, Element{uint64_t{1} << rank, 0});
+      memory[rank].scratch.resize(plans[rank].scratch_elements());
+    }
+    ASSERT_TRUE(Interpreter(plans, memory).run());
+    for (int rank : {6, 1, 4}) EXPECT_EQ(memory[rank].output[9].sum, (1u << 6) + (1u << 1) + (1u << 4));
+    for (int rank : {3, 5}) EXPECT_EQ(memory[rank].output[9].sum, (1u << 3) + (1u << 5));
+    for (int rank : {0, 2, 7}) EXPECT_EQ(memory[rank].output[9].sum, 1u << rank);
+  }
+}
+
+size_t sent_by_ring(int rank, int ranks, size_t count, size_t chunks) {
+  size_t sent = 0;
+  const Blocks chunk(0, count, static_cast<int>(chunks));
+  for (size_t c = 0; c < chunks; ++c) {
+    const Blocks blocks(0, chunk.size(c), ranks);
+    sent += 2 * chunk.size(c) - blocks.size((rank + 1) % ranks) - blocks.size((rank + 2) % ranks);
+  }
+  return sent;
+}
+
+TEST(Allreduce, RingSendsWhatItsCommentStates) {
+  const Algorithm& ring = *find_algorithm(Collective::allreduce, "ring");
+  for (int ranks = 2; ranks <= 17; ++ranks) {
+    for (size_t count : {size_t{5}, size_t{1000}}) {
+      const std::vector<Plan> plans = plans_of(ring, ranks, count, false, {count, 1});  // one chunk, one piece
+      for (int rank = 0; rank < ranks; ++rank) {
+        EXPECT_EQ(sent_by(plans[rank]).elements, sent_by_ring(rank, ranks, count, 1));
+        if (count < 17) continue;
+        EXPECT_EQ(sent_by(plans[rank]).messages, 2u * (ranks - 1));
+        const Cost cost = ring.cost(ranks, static_cast<double>(count));
+        EXPECT_NEAR(static_cast<double>(sent_by(plans[rank]).elements), cost.bytes, 2);
+      }
+      if (count < 17) continue;
+      EXPECT_EQ(longest_chain(plans), ring.cost(ranks, 1).messages);
+    }
+  }
+  const std::vector<Plan> chunked = plans_of(ring, 3, 1000, false, {20, 4});  // blocks of 334 in windows of 80
+  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(sent_by(chunked[rank]).elements, sent_by_ring(rank, 3, 1000, 5));
+}
+
+TEST(Allreduce, DoublingSendsWhatItsCommentStates) {
+  const Algorithm& doubling = *find_algorithm(Collective::allreduce, "doubling");
+  const size_t count = 100;
+  for (int ranks = 2; ranks <= 33; ++ranks) {
+    int q = 1, steps = 0;
+    for (; 2 * q <= ranks; q *= 2) ++steps;
+    const std::vector<Plan> plans = plans_of(doubling, ranks, count, false, {count, 1});
+    for (int rank = 0; rank < ranks; ++rank) {
+      const bool pair = rank < 2 * (ranks - q), even = rank % 2 == 0;
+      EXPECT_EQ(sent_by(plans[rank]).elements, count * (!pair ? steps : even ? 1 : steps + 1));
+    }
+    const Cost cost = doubling.cost(ranks, count);
+    EXPECT_EQ(longest_chain(plans), steps + (q == ranks ? 0 : ranks - q <= q / 2 ? 1 : 2));
+    EXPECT_EQ(cost.messages, longest_chain(plans));
+    EXPECT_EQ(cost.bytes, count * (steps + (q < ranks ? 1 : 0)));
+  }
+}
+
+// With alternating slots a step's recv waits at most for a reduce of two steps before.
+TEST(Allreduce, DoublingReceivesAhead) {
+  const Plan plan = std::move(plans_of(*find_algorithm(Collective::allreduce, "doubling"), 16, 4, false, {4, 1})[5]);
+  std::vector<uint32_t> recvs;
+  for (uint32_t i = 0; i < plan.ops().size(); ++i) {
+    if (plan.ops()[i].kind == PlanOp::Kind::recv) recvs.push_back(i);
+    EXPECT_NE(plan.ops()[i].kind, PlanOp::Kind::copy);
+  }
+  ASSERT_EQ(recvs.size(), 4u);
+  EXPECT_EQ(plan.waits()[recvs[1]], 0u);
+  const auto freed_by = plan.successors(recvs[0] + 1);
+  EXPECT_NE(std::find(freed_by.begin(), freed_by.end(), recvs[2]), freed_by.end());
+}
+
+}  // namespace
+}  // namespace gpurdma
