@@ -1,22 +1,25 @@
-# GPURDMA_SANITIZER: --enable-sanitizer=address|undefined|thread, for all objects; sets SANITIZER_FLAGS and
-# NO_UNDEFINED.
+# GPURDMA_SANITIZER: --enable-sanitizer=address|undefined|thread|address,undefined, for all objects; sets
+# SANITIZER_FLAGS and NO_UNDEFINED.
 AC_DEFUN([GPURDMA_SANITIZER], [
   AC_ARG_ENABLE([sanitizer],
-    [AS_HELP_STRING([--enable-sanitizer=KIND], [build everything with a sanitizer: address, undefined or thread])],
+    [AS_HELP_STRING([--enable-sanitizer=KIND],
+      [build everything with a sanitizer: address, undefined, thread, or address,undefined])],
     [gpurdma_sanitizer=$enableval], [gpurdma_sanitizer=no])
   AS_CASE([$gpurdma_sanitizer],
     [no], [SANITIZER_FLAGS=],
-    [address|thread], [SANITIZER_FLAGS="-fsanitize=$gpurdma_sanitizer -fno-omit-frame-pointer"],
-    # vptr needs RTTI, which we do without; a finding must end the test.
-    [undefined], [SANITIZER_FLAGS="-fsanitize=undefined -fno-sanitize=vptr -fno-sanitize-recover=all"],
-    [AC_MSG_ERROR([--enable-sanitizer=$gpurdma_sanitizer: expected address, undefined or thread])])
+    [address|thread|undefined|address,undefined],
+    [SANITIZER_FLAGS="-fsanitize=$gpurdma_sanitizer -fno-omit-frame-pointer"],
+    [AC_MSG_ERROR([--enable-sanitizer=$gpurdma_sanitizer: expected address, undefined, thread, or address,undefined])])
+  # vptr needs RTTI, which we do without; a finding must end the test.
+  AS_CASE([$gpurdma_sanitizer],
+    [*undefined], [SANITIZER_FLAGS="$SANITIZER_FLAGS -fno-sanitize=vptr -fno-sanitize-recover=undefined"])
   AS_IF([test "x$SANITIZER_FLAGS" != x], [
     AC_MSG_CHECKING([whether $CXX links with $SANITIZER_FLAGS])
     AC_LANG_PUSH([C++])
     gpurdma_save_CXXFLAGS=$CXXFLAGS
     CXXFLAGS="$CXXFLAGS $SANITIZER_FLAGS"
     AC_LINK_IFELSE([AC_LANG_PROGRAM()], [AC_MSG_RESULT([yes])], [AC_MSG_RESULT([no])
-      AC_MSG_ERROR([the $gpurdma_sanitizer sanitizer's library is missing. Debian: part of g++, RPM: libasan, libubsan or libtsan])])
+      AC_MSG_ERROR([the sanitizer's library is missing. Debian: part of g++, RPM: libasan, libubsan or libtsan])])
     CXXFLAGS=$gpurdma_save_CXXFLAGS
     AC_LANG_POP([C++])])
   AC_SUBST([SANITIZER_FLAGS])
