@@ -137,13 +137,18 @@ struct Product {
   }
 };
 
-// The comparison keeps left where it is false, which it is for NaN: so only a NaN on the right needs a second look.
-// Written this way it is three vector instructions: max, compare, blend.
+// A comparison with NaN is false and keeps the left operand, so only a NaN on the right needs a second look. The last
+// two lines of each op say the same as takes_right, in the form that becomes three vector instructions: max, compare,
+// blend.
 struct Max {
+  template <class T>
+  static constexpr bool takes_right(T left, T right) {
+    return (right > left) | (right != right);
+  }
   template <class T>
   constexpr T operator()(T left, T right) const {
     if constexpr (is_narrow<T>) {
-      return round_to<T>((*this)(to_float(left), to_float(right)));
+      return takes_right(to_float(left), to_float(right)) ? right : left;
     } else {
       const T larger = right > left ? right : left;
       return right != right ? right : larger;
@@ -153,9 +158,13 @@ struct Max {
 
 struct Min {
   template <class T>
+  static constexpr bool takes_right(T left, T right) {
+    return (right < left) | (right != right);
+  }
+  template <class T>
   constexpr T operator()(T left, T right) const {
     if constexpr (is_narrow<T>) {
-      return round_to<T>((*this)(to_float(left), to_float(right)));
+      return takes_right(to_float(left), to_float(right)) ? right : left;
     } else {
       const T smaller = right < left ? right : left;
       return right != right ? right : smaller;
