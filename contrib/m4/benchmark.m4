@@ -13,7 +13,8 @@ AC_DEFUN([GPURDMA_BENCHMARK], [
     BENCHMARK(nothing);]])],
     [gpurdma_have_benchmark=yes; gpurdma_benchmark="built by make bench"],
     [gpurdma_have_benchmark=no
-     gpurdma_benchmark="NOT built, Google Benchmark is missing (Debian: libbenchmark-dev, RPM: google-benchmark-devel)"])
+     gpurdma_benchmark="NOT built, Google Benchmark is missing
+                (Debian: libbenchmark-dev, RPM: google-benchmark-devel)"])
   CXXFLAGS=$gpurdma_save_CXXFLAGS
   LIBS=$gpurdma_save_LIBS
   AC_LANG_POP([C++])

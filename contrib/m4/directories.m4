@@ -6,7 +6,8 @@ AC_DEFUN([GPURDMA_DIRECTORIES], [
   AS_CASE([$prefix], [NONE|"$OMPI_PREFIX"|"$OMPI_PREFIX/"], [gpurdma_private=no], [gpurdma_private=yes])
   AC_ARG_WITH([plugindir],
     [AS_HELP_STRING([--with-plugindir=DIR],
-      [where the component is installed; default: Open MPI's plugin directory, or LIBDIR/openmpi-plugins when --prefix names another place than Open MPI's])],
+      [where the component is installed; default: Open MPI's plugin directory, or LIBDIR/openmpi-plugins when --prefix]dnl
+[ names another place than Open MPI's])],
     [AS_CASE([$withval], [/*|'$'*], [plugindir=$withval],
        [AC_MSG_ERROR([--with-plugindir needs an absolute directory])])
      AS_IF([test "x$plugindir" = "x$OMPI_PLUGINDIR"], [gpurdma_private=no], [gpurdma_private=yes])],

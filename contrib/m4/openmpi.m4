@@ -12,7 +12,8 @@ AC_DEFUN([GPURDMA_OPENMPI], [
   AS_CASE([$with_ompi], [yes|no], [AC_MSG_ERROR([--with-ompi needs the prefix of an Open MPI])])
   AC_ARG_WITH([mpicc], [AS_HELP_STRING([--with-mpicc=PATH], [Open MPI's mpicc])], [MPICC=$withval])
   AC_ARG_WITH([ompi-info], [AS_HELP_STRING([--with-ompi-info=PATH], [Open MPI's ompi_info])], [OMPI_INFO=$withval])
-  gpurdma_ompi_hint="Debian: openmpi-bin libopenmpi-dev, RPM: openmpi-devel; or load its module, or give --with-ompi=PREFIX"
+  gpurdma_ompi_hint="Debian: openmpi-bin libopenmpi-dev, RPM: openmpi-devel;
+or load its module, or give --with-ompi=PREFIX"
 
   # Debian's plain names may belong to another MPI, so its qualified ones come first.
   AC_PATH_PROGS([MPICC], [mpicc.openmpi mpicc], [], [$gpurdma_ompi_path])
@@ -29,7 +30,8 @@ AC_DEFUN([GPURDMA_OPENMPI], [
   OMPI_VERSION=`"$OMPI_INFO" --parsable 2>/dev/null | sed -n 's/^ompi:version:full://p'`
   AC_MSG_RESULT([$OMPI_VERSION])
   AS_IF([test "x$OMPI_VERSION" != "x$gpurdma_mpicc_version"],
-    [AC_MSG_ERROR([$MPICC belongs to Open MPI $gpurdma_mpicc_version, but $OMPI_INFO to $OMPI_VERSION: give --with-ompi=PREFIX])])
+    [AC_MSG_ERROR([$MPICC belongs to Open MPI $gpurdma_mpicc_version, but
+$OMPI_INFO to $OMPI_VERSION: give --with-ompi=PREFIX])])
   OMPI_SERIES=`AS_ECHO(["$OMPI_VERSION"]) | sed 's/^\([[0-9]]*\.[[0-9]]*\).*/\1/'`
   AS_CASE([$OMPI_SERIES],
     [4.1|5.0|6.0], [OMPI_NOTE=],
@@ -48,7 +50,8 @@ AC_DEFUN([GPURDMA_OPENMPI], [
   AS_IF([test ! -f "$gpurdma_incdir/mpi.h"],
     [AC_MSG_ERROR([$gpurdma_incdir/mpi.h is missing. Debian: libopenmpi-dev, RPM: openmpi-devel])])
   AS_IF([test ! -f "$gpurdma_incdir/openmpi/ompi/mca/coll/coll.h"],
-    [AC_MSG_ERROR([$gpurdma_incdir/openmpi has no component headers. Debian: libopenmpi-dev, RPM: openmpi-devel; an Open MPI that you build yourself: configure it with --with-devel-headers])])
+    [AC_MSG_ERROR([$gpurdma_incdir/openmpi has no component headers. Debian: libopenmpi-dev, RPM: openmpi-devel;
+an Open MPI that you build yourself: configure it with --with-devel-headers])])
 
   # coll.h of 5.0 and later includes pmix.h.
   AS_CASE([$OMPI_SERIES], [4.1], [PMIX_CFLAGS=], [GPURDMA_PMIX])
@@ -84,7 +87,8 @@ AC_DEFUN([GPURDMA_PMIX], [
     [PMIX_CFLAGS=`test "x$PKG_CONFIG" = x || "$PKG_CONFIG" --cflags pmix 2>/dev/null`])
   CPPFLAGS="$CPPFLAGS -isystem $gpurdma_incdir $PMIX_CFLAGS"
   AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[#include <pmix.h>]], [])], [AC_MSG_RESULT([yes])], [AC_MSG_RESULT([no])
-    AC_MSG_ERROR([pmix.h was not found, which Open MPI $OMPI_VERSION's component headers include. Debian: libpmix-dev pkg-config, RPM: pmix-devel pkgconf-pkg-config])])
+    AC_MSG_ERROR([pmix.h was not found, which Open MPI $OMPI_VERSION's component headers include.
+Debian: libpmix-dev pkg-config, RPM: pmix-devel pkgconf-pkg-config])])
   CPPFLAGS=$gpurdma_save_CPPFLAGS
 ])
 
