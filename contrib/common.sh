@@ -128,7 +128,7 @@ autogen() {
 component_environment() {
   local plugins=$1/lib/openmpi-plugins
   case $(openmpi_release) in
-    4.1) echo "OMPI_MCA_mca_base_component_path=SYS_DEFAULT:USER_DEFAULT:$plugins" ;;
+    4.1) echo "OMPI_MCA_mca_base_component_path=SYS_DEFAULT:$plugins:USER_DEFAULT" ;;
     5.0) echo "OMPI_MCA_mca_base_component_path=$plugins PMIX_MCA_mca_base_component_show_load_errors=none" ;;
     *) echo "OMPI_MCA_mca_base_component_path=$plugins:$(ompi_info --parsable --path pkglibdir | cut -d : -f 3)" ;;
   esac
