@@ -133,10 +133,10 @@ typedef struct gpurdma_counter {
   const char *name, *help;
 } gpurdma_counter_t;
 size_t gpurdma_counters(const gpurdma_counter_t **counters);                   /* the list; static */
-uint64_t gpurdma_counter_read(const gpurdma_runtime_t *runtime, size_t index); /* 0 when runtime is NULL */
+uint64_t gpurdma_counter_read(gpurdma_runtime_t *runtime, size_t index); /* 0 when runtime is NULL */
 
 /* The table of what this process did, lines separated by newline, into text (at most size bytes, terminated); returns the length. */
-size_t gpurdma_summary(const gpurdma_runtime_t *runtime, char *text, size_t size);
+size_t gpurdma_summary(gpurdma_runtime_t *runtime, char *text, size_t size);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,217 @@
+// The C boundary, second part: the runtime, communicators and calls. Joins coll and engine.
+#include "gpurdma.h"
+
+#include <memory>
+#include <mutex>
+#include <new>
+
+#include "base/log.h"
+#include "reduce/host.h"
+#include "runtime.h"
+
+using namespace gpurdma;
+
+gpurdma_runtime::gpurdma_runtime(const gpurdma_settings_t& settings, const gpurdma_host_t& host)
+    : host(host),
+      forced{find_algorithm(Collective::allreduce, settings.algorithm ? settings.algorithm : ""), settings.piece,
+             settings.depth},
+      engine(transport, counters, {settings.deadline_s, settings.stall_warning_s, SIZE_MAX},
+             {[](void* context) { static_cast<gpurdma_runtime*>(context)->host.progress(); },
+              [](void* context, const Plan& plan) { static_cast<gpurdma_runtime*>(context)->plans.release(&plan); }, this}) {}
+
+namespace {
+
+constexpr unsigned kIdlePolls = 10000;  // after which progress is asked for now and then only
+
+// Every entry goes through here: memory that ran out becomes a status.
+template <class F>
+int guarded(F body) noexcept {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    GPURDMA_LOG(error, "out of memory");
+    return GPURDMA_NO_MEMORY;
+  }
+}
+
+// For calls from inside which completions must not be told; everywhere else Hold.
+using QuietHold = std::lock_guard<Engine>;
+
+// Holds the engine's lock; when released, owners of operations that ended are told.
+class Hold {
+ public:
+  explicit Hold(gpurdma_runtime& runtime) : runtime_(runtime) { runtime.engine.lock(); }
+  Hold(gpurdma_runtime& runtime, std::adopt_lock_t) : runtime_(runtime) {}
+  Hold(const Hold&) = delete;
+  ~Hold() {
+    constexpr int kBatch = 16;
+    while (runtime_.engine.unclaimed() != 0) {
+      Engine::Ended ended[kBatch];
+      const int n = runtime_.engine.finished(ended, kBatch);
+      runtime_.engine.unlock();
+      for (int i = 0; i < n; ++i)
+        runtime_.host.completed(ended[i].cookie, ended[i].host_error ? -ended[i].host_error : int(ended[i].status));
+      runtime_.engine.lock();
+    }
+    runtime_.engine.unlock();
+  }
+
+ private:
+  gpurdma_runtime& runtime_;
+};
+
+void ask_for_progress(gpurdma_runtime& runtime, int level) {
+  if (runtime.progress_level == level) return;
+  runtime.progress_level = level;
+  runtime.host.set_progress(level);
+}
+
+struct Operands {
+  const void* in;
+  void* out;
+  size_t count;
+  Op op;
+  Type type;
+};
+
+// Starts an allreduce. Under the lock.
+Status begin(gpurdma_comm& c, Number number, const Operands& o, Reduce reduce, void* cookie, Run** run) {
+  gpurdma_runtime& runtime = *c.runtime;
+  const size_t element = size_of(o.type);
+  const size_t bytes = o.count * element;
+  if (c.last_count != o.count || c.last_element != element) {
+    c.last_choice = select(Collective::allreduce, c.comm->size, bytes, element, runtime.forced);
+    c.last_count = o.count;
+    c.last_element = element;
+  }
+  const Choice& choice = c.last_choice;
+  const bool in_place = o.in == o.out;
+  const Plan* plan;
+  try {
+    plan = runtime.plans.acquire({choice.algorithm, c.comm->rank, c.comm->size, {o.count, in_place, 0}, choice.tuning});
+  } catch (const std::bad_alloc&) {
+    runtime.engine.close(*c.comm, Status::no_memory);  // peers count on us: tell them
+    throw;
+  }
+  const auto row = uint32_t(choice.algorithm - catalogue().data());
+  return runtime.engine.begin(*plan, *c.comm, number, {in_place ? nullptr : o.in, o.out, element, reduce},
+                              {cookie, row, bytes}, run);
+}
+
+Status begin_nonblocking(gpurdma_comm& c, Number number, const Operands& o, Reduce reduce, void* cookie) {
+  gpurdma_runtime& runtime = *c.runtime;
+  Run* run;
+  const Status status = begin(c, number, o, reduce, cookie, &run);
+  runtime.idle_polls = 0;
+  ask_for_progress(runtime, 2);
+  return status;
+}
+
+}  // namespace
+
+extern "C" {
+
+int gpurdma_runtime_create(const gpurdma_settings_t* settings, const gpurdma_host_t* host, gpurdma_runtime_t** runtime) {
+  return guarded([&] {
+    char message[256];
+    if (gpurdma_settings_check(settings, message, sizeof message) != GPURDMA_OK) {
+      GPURDMA_LOG(error, "%s", message);
+      return GPURDMA_INVALID;
+    }
+    static gpurdma_host_t sink;  // log lines know no runtime
+    sink = *host;
+    log::configure(log::Level(settings->verbose), [](log::Level level, const char* line) { sink.log(int(level), line); });
+    *runtime = new gpurdma_runtime(*settings, *host);
+    return GPURDMA_OK;
+  });
+}
+
+void gpurdma_runtime_destroy(gpurdma_runtime_t* runtime) {
+  if (!runtime) return;
+  ask_for_progress(*runtime, 0);
+  delete runtime;
+}
+
+int gpurdma_progress(gpurdma_runtime_t* runtime) {
+  if (!runtime->engine.try_lock()) return 0;
+  const Hold hold(*runtime, std::adopt_lock);
+  const int events = runtime->engine.progress();
+  if (runtime->engine.active() != 0)
+    runtime->idle_polls = 0;
+  else if (runtime->progress_level == 2 && ++runtime->idle_polls > kIdlePolls)
+    ask_for_progress(*runtime, 1);
+  return events + int(runtime->engine.unclaimed());
+}
+
+int gpurdma_comm_create(gpurdma_runtime_t* runtime, const gpurdma_comm_info_t* info, gpurdma_comm_t** comm) {
+  return guarded([&]() -> int {
+    const Hold hold(*runtime);
+    const CommHooks hooks{info->opaque, info->exchange, info->exchange_test, info->exchange_end, info->broken};
+    auto c = std::make_unique<gpurdma_comm>();
+    c->runtime = runtime;
+    c->comm = runtime->engine.new_communicator(info->rank, info->size, info->name ? info->name : "", hooks);
+    if (!c->comm) return GPURDMA_NO_MEMORY;
+    c->comm->oversubscribed = info->oversubscribed != 0;
+    *comm = c.release();
+    return GPURDMA_OK;
+  });
+}
+
+void gpurdma_comm_destroy(gpurdma_comm_t* comm) {
+  if (!comm) return;
+  {
+    const Hold hold(*comm->runtime);
+    comm->runtime->engine.free_communicator(comm->comm);
+  }
+  delete comm;
+}
+
+int gpurdma_allreduce(gpurdma_comm_t* c, const void* in, void* out, size_t count, int op, int type) {
+  return guarded([&]() -> int {
+    const Reduce reduce = host_reduce(Op(op), Type(type));
+    if (!reduce) return GPURDMA_UNSUPPORTED;
+    gpurdma_runtime& runtime = *c->runtime;
+    const Hold hold(runtime);
+    if (runtime.progress_level == 0) ask_for_progress(runtime, 1);
+    Run* run;
+    Status status = begin(*c, c->comm->next_call(CallClass::blocking), {in, out, count, Op(op), Type(type)}, reduce,
+                          nullptr, &run);
+    int host_error = 0;
+    if (status == Status::ok) status = runtime.engine.wait(*run, &host_error);
+    return host_error ? -host_error : int(status);
+  });
+}
+
+int gpurdma_iallreduce(gpurdma_comm_t* c, const void* in, void* out, size_t count, int op, int type, void* cookie) {
+  return guarded([&]() -> int {
+    const Reduce reduce = host_reduce(Op(op), Type(type));
+    if (!reduce) return GPURDMA_UNSUPPORTED;
+    const QuietHold hold(c->runtime->engine);
+    return int(begin_nonblocking(*c, c->comm->next_call(CallClass::nonblocking), {in, out, count, Op(op), Type(type)},
+                                 reduce, cookie));
+  });
+}
+
+int gpurdma_allreduce_init(gpurdma_comm_t* c, const void* in, void* out, size_t count, int op, int type, void* cookie,
+                           gpurdma_persistent_t** persistent) {
+  return guarded([&]() -> int {
+    if (!host_reduce(Op(op), Type(type))) return GPURDMA_UNSUPPORTED;
+    const Hold hold(*c->runtime);
+    auto p = std::make_unique<gpurdma_persistent>();
+    *p = {c, in, out, count, Op(op), Type(type), c->comm->new_persistent(), cookie};
+    *persistent = p.release();
+    return GPURDMA_OK;
+  });
+}
+
+int gpurdma_persistent_start(gpurdma_persistent_t* p) {
+  return guarded([&]() -> int {
+    const QuietHold hold(p->comm->runtime->engine);
+    return int(begin_nonblocking(*p->comm, p->comm->comm->next_start(p->id), {p->in, p->out, p->count, p->op, p->type},
+                                 host_reduce(p->op, p->type), p->cookie));
+  });
+}
+
+void gpurdma_persistent_free(gpurdma_persistent_t* persistent) { delete persistent; }
+
+}  // extern "C"

@@ -1,0 +1,42 @@
+// The runtime: what one process has of gpurdma, behind the C boundary. Owned by the Open MPI component.
+#pragma once
+#include <string>
+
+#include "base/counters.h"
+#include "coll/plan_cache.h"
+#include "coll/selection.h"
+#include "engine/engine.h"
+#include "gpurdma.h"
+#include "transport/ucx.h"
+
+struct gpurdma_runtime {
+  gpurdma_runtime(const gpurdma_settings_t& settings, const gpurdma_host_t& host);
+
+  const gpurdma_host_t host;
+  const gpurdma::Forced forced;
+  gpurdma::Counters counters;
+  gpurdma::PlanCache plans;
+  gpurdma::UcxTransport transport;
+  gpurdma::Engine engine;
+  int progress_level = 0;       // what host.set_progress was told last
+  unsigned idle_polls = 0;      // since something was active, for lowering it again
+};
+
+struct gpurdma_comm {
+  gpurdma_runtime* runtime;
+  gpurdma::Communicator* comm;
+  // The last call's choice: most programs repeat it.
+  size_t last_count = SIZE_MAX, last_element = 0;
+  gpurdma::Choice last_choice{};
+};
+
+struct gpurdma_persistent {
+  gpurdma_comm* comm;
+  const void* in;
+  void* out;
+  size_t count;
+  gpurdma::Op op;
+  gpurdma::Type type;
+  uint32_t id;
+  void* cookie;
+};

@@ -1,0 +1,116 @@
+// The C boundary, first part: settings, and the key by which processes agree whether gpurdma runs on a communicator.
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+#include "base/log.h"
+#include "base/status.h"
+#include "coll/catalogue.h"
+#include "gpurdma.h"
+
+namespace gpurdma {
+namespace {
+
+// A key: 8 bits of version, 20 of a hash, and flags. Processes whose versions differ do not understand each other.
+constexpr uint32_t kVersion = 1;
+constexpr uint32_t kAble = 1, kNamed = 2, kGpu = 4;
+constexpr int kHashShift = 4, kVersionShift = 24;
+constexpr uint32_t kHashMask = 0xFFFFF;
+
+bool decided_by_table(const char* algorithm) {
+  return !algorithm || !*algorithm || std::strcmp(algorithm, "auto") == 0;
+}
+
+uint32_t mix(uint32_t hash, uint64_t value) {
+  for (int i = 0; i < 8; ++i) hash = (hash ^ uint8_t(value >> 8 * i)) * 16777619u;  // FNV-1a
+  return hash;
+}
+
+// Of the settings that must agree: those that choose what runs.
+uint32_t hash(const gpurdma_settings_t& settings) {
+  uint32_t h = mix(2166136261u, uint64_t(settings.scope));
+  if (!decided_by_table(settings.algorithm))
+    for (const char* c = settings.algorithm; *c; ++c) h = mix(h, uint64_t(uint8_t(*c)));
+  h = mix(mix(h, settings.piece), uint64_t(settings.depth));
+  return (h ^ h >> 20) & kHashMask;
+}
+
+// By its device nodes: asking the driver would freeze CUDA_VISIBLE_DEVICES and break fork.
+bool gpu_present() { return access("/dev/nvidiactl", F_OK) == 0 && access("/dev/nvidia0", F_OK) == 0; }
+
+void inactive(gpurdma_verdict_t* verdict, const char* format, int rank) {
+  verdict->active = 0;
+  std::snprintf(verdict->reason, sizeof verdict->reason, format, rank);
+}
+
+}  // namespace
+}  // namespace gpurdma
+
+using namespace gpurdma;
+
+extern "C" {
+
+const char* gpurdma_status_text(int status) { return text(Status(status)); }
+
+void gpurdma_settings_default(gpurdma_settings_t* settings) {
+  *settings = {GPURDMA_SCOPE_AUTO, "auto", 0, 0, 0.0, 60.0, int(log::Level::warn)};
+}
+
+const char* gpurdma_algorithm_names(void) { return algorithm_names(Collective::allreduce); }
+
+int gpurdma_settings_check(const gpurdma_settings_t* s, char* message, size_t size) {
+  const auto bad = [&](const char* format, auto... arguments) {
+    std::snprintf(message, size, format, arguments...);
+    return int(GPURDMA_INVALID);
+  };
+  if (s->scope < GPURDMA_SCOPE_AUTO || s->scope > GPURDMA_SCOPE_NEVER)
+    return bad("scope is %d; allowed are 0 (auto), 1 (always), 2 (never)", s->scope);
+  if (!decided_by_table(s->algorithm) && !find_algorithm(Collective::allreduce, s->algorithm))
+    return bad("algorithm is \"%s\"; allowed are auto, %s", s->algorithm, gpurdma_algorithm_names());
+  if (s->piece > size_t(1) << 30)
+    return bad("piece is %zu; allowed are 0 (the table decides) and 1 to 1073741824 bytes", s->piece);
+  if (s->depth < 0 || s->depth > 1024)
+    return bad("depth is %d; allowed are 0 (the table decides) and 1 to 1024 slots", s->depth);
+  if (!std::isfinite(s->deadline_s) || s->deadline_s < 0)
+    return bad("deadline is %g; allowed are 0 (none) and any positive number of seconds", s->deadline_s);
+  if (!std::isfinite(s->stall_warning_s) || s->stall_warning_s < 0)
+    return bad("stall_warning is %g; allowed are 0 (never) and any positive number of seconds", s->stall_warning_s);
+  if (s->verbose < int(log::Level::error) || s->verbose > int(log::Level::trace))
+    return bad("verbose is %d; allowed are 0 (errors), 1 (warnings), 2 (info), 3 (debug), 4 (trace)", s->verbose);
+  return GPURDMA_OK;
+}
+
+uint32_t gpurdma_key(const gpurdma_settings_t* settings, int named) {
+  return kVersion << kVersionShift | hash(*settings) << kHashShift | (gpu_present() ? kGpu : 0) | (named ? kNamed : 0) |
+         kAble;
+}
+
+void gpurdma_decide(const uint32_t* keys, int size, int scope, gpurdma_verdict_t* verdict) {
+  if (scope == GPURDMA_SCOPE_NEVER) return inactive(verdict, "scope is never", 0);
+  const auto agreed = [](uint32_t key) { return key >> kHashShift; };
+  int gpu = -1, named = -1;
+  for (int rank = size - 1; rank >= 0; --rank) {
+    if (keys[rank] & kGpu) gpu = rank;
+    if (keys[rank] & kNamed) named = rank;
+  }
+  for (int rank = 0; rank < size; ++rank) {
+    if (!(keys[rank] & kAble)) return inactive(verdict, "gpurdma is missing or could not start on rank %d", rank);
+    if (keys[rank] >> kVersionShift != keys[0] >> kVersionShift)
+      return inactive(verdict, "rank %d has another version of gpurdma than rank 0", rank);
+    if (agreed(keys[rank]) != agreed(keys[0]))
+      return inactive(verdict, "rank %d has other settings (scope, algorithm, piece or depth) than rank 0", rank);
+  }
+  if (scope == GPURDMA_SCOPE_AUTO && gpu < 0 && named < 0)
+    return inactive(verdict, "scope is auto, no rank has a GPU, and --mca coll does not name gpurdma", 0);
+  verdict->active = 1;
+  if (scope == GPURDMA_SCOPE_ALWAYS)
+    std::snprintf(verdict->reason, sizeof verdict->reason, "scope is always");
+  else if (named >= 0)
+    std::snprintf(verdict->reason, sizeof verdict->reason, "--mca coll names gpurdma");
+  else
+    std::snprintf(verdict->reason, sizeof verdict->reason, "rank %d has a GPU", gpu);
+}
+
+}  // extern "C"

@@ -1,0 +1,101 @@
+// The C boundary, third part: counters for MPI_T, and the table printed at the end.
+#include <algorithm>
+#include <cstdio>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "runtime.h"
+
+using namespace gpurdma;
+
+namespace {
+
+enum class Value { calls, bytes, time_ns, sent_bytes };
+
+struct Named {
+  std::string name, help;
+  Value value;
+  int algorithm, path;
+};
+
+struct List {
+  std::vector<Named> named;
+  std::vector<gpurdma_counter_t> counters;
+
+  List() {
+    for (int path = 0; path < Counters::kPaths; ++path) {
+      const std::string over = name_of(Path(path));
+      for (size_t a = 0; a < catalogue().size(); ++a) {
+        const std::string by = std::string(name_of(catalogue()[a].collective)) + " by " + catalogue()[a].name;
+        const std::string prefix = std::string(catalogue()[a].name) + "_" + over;
+        named.push_back({prefix + "_calls", "Calls of " + by + " whose slowest path was " + over, Value::calls, int(a), path});
+        named.push_back({prefix + "_bytes", "Bytes of operands of these calls", Value::bytes, int(a), path});
+        named.push_back({prefix + "_time_ns", "Nanoseconds from start to end of these calls, waiting included", Value::time_ns,
+                         int(a), path});
+      }
+      named.push_back({over + "_sent_bytes", "Bytes of payload sent over " + over, Value::sent_bytes, 0, path});
+    }
+    for (const Named& n : named) counters.push_back({n.name.c_str(), n.help.c_str()});
+  }
+};
+
+const List& list() {
+  static const List all;
+  return all;
+}
+
+}  // namespace
+
+extern "C" {
+
+size_t gpurdma_counters(const gpurdma_counter_t** counters) {
+  *counters = list().counters.data();
+  return list().counters.size();
+}
+
+uint64_t gpurdma_counter_read(gpurdma_runtime_t* runtime, size_t index) {
+  if (!runtime || index >= list().named.size()) return 0;
+  const std::lock_guard<Engine> lock(runtime->engine);
+  const Named& n = list().named[index];
+  const Counters::Row& row = runtime->counters.rows[n.algorithm][n.path];
+  switch (n.value) {
+    case Value::calls: return row.calls;
+    case Value::bytes: return row.bytes;
+    case Value::time_ns: return uint64_t(clock::seconds(row.ticks) * 1e9);
+    case Value::sent_bytes: return runtime->counters.sent_bytes[n.path];
+  }
+  return 0;
+}
+
+size_t gpurdma_summary(gpurdma_runtime_t* runtime, char* text, size_t size) {
+  const std::lock_guard<Engine> lock(runtime->engine);
+  char line[160];
+  std::string table = "collective  algorithm   path               calls          bytes     seconds    us/call\n";
+  for (size_t a = 0; a < catalogue().size(); ++a) {
+    for (int path = 0; path < Counters::kPaths; ++path) {
+      const Counters::Row& row = runtime->counters.rows[a][path];
+      if (row.calls == 0) continue;
+      const double seconds = clock::seconds(row.ticks);
+      std::snprintf(line, sizeof line, "%-11s %-11s %-14s %9llu %14llu %11.6f %10.2f\n", name_of(catalogue()[a].collective),
+                    catalogue()[a].name, name_of(Path(path)), static_cast<unsigned long long>(row.calls),
+                    static_cast<unsigned long long>(row.bytes), seconds, seconds * 1e6 / double(row.calls));
+      table += line;
+    }
+  }
+  for (int path = 0; path < Counters::kPaths; ++path) {
+    if (runtime->counters.sent_bytes[path] == 0) continue;
+    std::snprintf(line, sizeof line, "sent over %s: %llu bytes\n", name_of(Path(path)),
+                  static_cast<unsigned long long>(runtime->counters.sent_bytes[path]));
+    table += line;
+  }
+  const size_t n = std::min(table.size(), size ? size - 1 : 0);
+  if (size) {
+    table.copy(text, n);
+    text[n] = '\0';
+  }
+  return n;
+}
+
+}  // extern "C"

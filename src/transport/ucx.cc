@@ -1,0 +1,275 @@
+#include "transport/ucx.h"
+
+#include <cstring>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+namespace gpurdma {
+namespace {
+
+constexpr unsigned kPackedMessage = 0;   // header and payload in one piece
+constexpr unsigned kHeadedMessage = 1;   // header beside the payload
+constexpr double kCloseSeconds = 5;
+// Most bytes that one slot of UCX's shared memory carries beside our header and UCX's (ucx_worker.cc sets the slot's size).
+constexpr size_t kSharedMemorySlot = 32768;
+
+}  // namespace
+
+UcxTransport::UcxTransport() = default;
+
+UcxTransport::~UcxTransport() {
+  if (!worker_.started()) return;
+  std::vector<ucs_status_ptr_t> closing;
+  for (Endpoint& endpoint : endpoints_)
+    if (endpoint.handle) close(&closing, endpoint);
+  const uint64_t begin = clock::ticks();
+  for (ucs_status_ptr_t request : closing) {
+    while (ucp_request_check_status(request) == UCS_INPROGRESS && clock::seconds(clock::ticks() - begin) < kCloseSeconds)
+      ucp_worker_progress(worker_.get());
+    if (ucp_request_check_status(request) == UCS_INPROGRESS)
+      GPURDMA_LOG(warn, "an endpoint did not close within %.0f s", kCloseSeconds);
+    ucp_request_free(request);
+  }
+}
+
+Status UcxTransport::start() {
+  if (started_ != Status::unsupported) return started_;
+  started_ = worker_.start();
+  if (started_ != Status::ok) return started_;
+  for (const unsigned id : {kPackedMessage, kHeadedMessage}) {
+    ucp_am_handler_param_t handler{};
+    handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
+                         UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+    handler.id = id;
+    handler.flags = UCP_AM_FLAG_WHOLE_MSG;
+    handler.cb = on_message;
+    handler.arg = this;
+    const ucs_status_t status = ucp_worker_set_am_recv_handler(worker_.get(), &handler);
+    if (status != UCS_OK) {
+      GPURDMA_LOG(error, "UCX refused a message handler: %s", ucs_status_string(status));
+      return started_ = Status::transport;
+    }
+  }
+  own_ = ProcessIdentity::own();
+  ucp_address_t* ucx_address = nullptr;
+  size_t bytes = 0;
+  const ucs_status_t status = ucp_worker_get_address(worker_.get(), &ucx_address, &bytes);
+  if (status != UCS_OK) {
+    GPURDMA_LOG(error, "UCX gave no address: %s", ucs_status_string(status));
+    return started_ = Status::transport;
+  }
+  address_.resize(sizeof own_ + bytes);
+  std::memcpy(address_.data(), &own_, sizeof own_);
+  std::memcpy(address_.data() + sizeof own_, ucx_address, bytes);
+  ucp_worker_release_address(worker_.get(), ucx_address);
+  return Status::ok;
+}
+
+Status UcxTransport::address(Span<const char>* bytes) {
+  const Status status = start();
+  if (status == Status::ok) *bytes = {address_.data(), address_.size()};
+  return status;
+}
+
+// ---- endpoints ----
+
+Status UcxTransport::connect(Span<const char> address, PeerId* peer) {
+  const Status status = start();
+  if (status != Status::ok) return status;
+  ProcessIdentity process;
+  if (address.size() <= sizeof process) return Status::invalid;
+  std::memcpy(&process, address.data(), sizeof process);
+  for (const Endpoint& known : endpoints_) {
+    if (std::memcmp(&known.process, &process, sizeof process) != 0) continue;
+    if (known.lost) return Status::peer_lost;
+    *peer = known.id;
+    return Status::ok;
+  }
+  const PeerId id = PeerId(endpoints_.size());
+  endpoints_.push_back({this, id, process, ProcessWatch(process, own_), nullptr, Path::self, false});
+  Endpoint& endpoint = endpoints_.back();
+  const auto* ucx_address = reinterpret_cast<const ucp_address_t*>(address.data() + sizeof process);
+  const ucs_status_t opened = open(endpoint, ucx_address);
+  if (opened != UCS_OK) {
+    GPURDMA_LOG(error, "no way to process %u: %s; do both ends allow the same transports (UCX_TLS, UCX_NET_DEVICES)?",
+                process.pid, ucs_status_string(opened));
+    endpoint.lost = true;
+    return Status::peer_lost;
+  }
+  if (endpoint.path == Path::tcp)
+    GPURDMA_LOG(info, "process %u is reached over TCP: bytes pass the kernel and both CPUs", process.pid);
+  *peer = id;
+  return Status::ok;
+}
+
+ucs_status_t UcxTransport::open(Endpoint& endpoint, const ucp_address_t* address) {
+  ucp_ep_params_t params{};
+  params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  params.address = address;
+  params.err_mode = UCP_ERR_HANDLING_MODE_PEER;  // also what allows to close while messages to a dead peer are queued
+  params.err_handler.cb = on_error;
+  params.err_handler.arg = &endpoint;
+  const ucs_status_t status = ucp_ep_create(worker_.get(), &params, &endpoint.handle);
+  if (status == UCS_OK) endpoint.path = path_of(endpoint.handle);
+  return status;
+}
+
+void UcxTransport::close(std::vector<ucs_status_ptr_t>* closing, Endpoint& endpoint) {
+  ucp_request_param_t param{};
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+  param.flags = endpoint.lost ? unsigned(UCP_EP_CLOSE_FLAG_FORCE) : 0u;
+  const ucs_status_ptr_t request = ucp_ep_close_nbx(endpoint.handle, &param);
+  endpoint.handle = nullptr;
+  if (UCS_PTR_IS_PTR(request)) closing->push_back(request);
+}
+
+void UcxTransport::lose(Endpoint& endpoint) {
+  if (endpoint.lost) return;
+  endpoint.lost = true;
+  abandoned_.push_back(endpoint.id);
+  inbox_->lost(endpoint.id);
+}
+
+void UcxTransport::on_error(void* arg, ucp_ep_h, ucs_status_t status) {
+  Endpoint& endpoint = *static_cast<Endpoint*>(arg);
+  if (!endpoint.lost)
+    GPURDMA_LOG(error, "process %u was lost over %s: %s", endpoint.process.pid, name_of(endpoint.path), ucs_status_string(status));
+  endpoint.transport->lose(endpoint);
+}
+
+void UcxTransport::check_peers() {
+  for (Endpoint& endpoint : endpoints_) {
+    if (endpoint.lost || endpoint.watch.alive()) continue;
+    GPURDMA_LOG(error, "process %u on this node is dead", endpoint.process.pid);
+    lose(endpoint);
+  }
+}
+
+void UcxTransport::abandon(PeerId peer) {
+  Endpoint& endpoint = endpoints_[peer];
+  if (endpoint.lost) return;
+  endpoint.lost = true;
+  abandoned_.push_back(peer);
+}
+
+int UcxTransport::progress() {
+  if (!worker_.started()) return 0;
+  while (!abandoned_.empty()) {
+    Endpoint& endpoint = endpoints_[abandoned_.back()];
+    abandoned_.pop_back();
+    std::vector<ucs_status_ptr_t> closing;
+    if (endpoint.handle) close(&closing, endpoint);
+    for (ucs_status_ptr_t request : closing) ucp_request_free(request);
+  }
+  return int(ucp_worker_progress(worker_.get()));
+}
+
+// ---- messages out ----
+
+UcxTransport::Flight* UcxTransport::free_flight() {
+  if (!free_) {
+    flights_.emplace_back();
+    free_ = &flights_.back();
+    free_->transport = this;
+    free_->next_free = nullptr;
+  }
+  return free_;
+}
+
+// Takes the flight into use if UCX did not end it at once.
+Transport::Sent UcxTransport::in_flight(Flight* flight, ucs_status_ptr_t request, PeerId peer) {
+  if (request == nullptr) return Sent::done;
+  if (UCS_PTR_IS_ERR(request)) {
+    GPURDMA_LOG(error, "a message to process %u failed: %s", endpoints_[peer].process.pid,
+                ucs_status_string(UCS_PTR_STATUS(request)));
+    return Sent::failed;
+  }
+  free_ = flight->next_free;
+  return Sent::pending;
+}
+
+Transport::Sent UcxTransport::send(PeerId peer, const Header& header, const void* data, size_t bytes, Token token) {
+  const Endpoint& endpoint = endpoints_[peer];
+  if (endpoint.lost) return Sent::failed;
+  Flight* flight = free_flight();
+  flight->token = token;
+  flight->header = header;
+  ucp_request_param_t param;
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS |
+                       UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  param.cb.send = on_sent;
+  param.user_data = flight;
+  param.memory_type = UCS_MEMORY_TYPE_HOST;
+  if (bytes <= sizeof flight->payload) {
+    if (bytes) std::memcpy(flight->payload, data, bytes);
+    param.flags = UCP_AM_SEND_FLAG_EAGER;
+    return in_flight(flight, ucp_am_send_nbx(endpoint.handle, kPackedMessage, nullptr, 0, &flight->header,
+                                             sizeof header + bytes, &param), peer);
+  }
+  const size_t eager = endpoint.path == Path::shared_memory ? kSharedMemorySlot : kInline;
+  param.flags = bytes <= eager ? unsigned(UCP_AM_SEND_FLAG_EAGER) : 0u;
+  return in_flight(flight, ucp_am_send_nbx(endpoint.handle, kHeadedMessage, &flight->header, sizeof header, data, bytes,
+                                           &param), peer);
+}
+
+void UcxTransport::ended(Flight* flight, ucs_status_t status) {
+  const Token token = flight->token;
+  flight->next_free = free_;
+  free_ = flight;
+  if (token == kNoToken) return;
+  inbox_->completed(token, status == UCS_OK ? Status::ok
+                           : status == UCS_ERR_CANCELED || status == UCS_ERR_ENDPOINT_TIMEOUT ? Status::peer_lost
+                                                                                              : Status::transport);
+}
+
+void UcxTransport::on_sent(void* request, ucs_status_t status, void* flight) {
+  ucp_request_free(request);
+  static_cast<Flight*>(flight)->transport->ended(static_cast<Flight*>(flight), status);
+}
+
+// ---- messages in ----
+
+ucs_status_t UcxTransport::on_message(void* transport, const void* header_at, size_t header_bytes, void* data, size_t bytes,
+                                      const ucp_am_recv_param_t* param) {
+  Inbox* inbox = static_cast<UcxTransport*>(transport)->inbox_;
+  Header header;
+  if (header_bytes == 0) {  // packed
+    std::memcpy(&header, data, sizeof header);
+    inbox->arrived(header, {static_cast<char*>(data) + sizeof header, bytes - sizeof header, nullptr});
+    return UCS_OK;
+  }
+  std::memcpy(&header, header_at, sizeof header);
+  if (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) {
+    inbox->arrived(header, {nullptr, bytes, data});
+    return UCS_INPROGRESS;  // ours until fetched or refused
+  }
+  inbox->arrived(header, {data, bytes, nullptr});
+  return UCS_OK;
+}
+
+Transport::Sent UcxTransport::fetch(void* offer, void* data, size_t bytes, Token token) {
+  Flight* flight = free_flight();
+  flight->token = token;
+  ucp_request_param_t param;
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  param.cb.recv_am = on_fetched;
+  param.user_data = flight;
+  param.memory_type = UCS_MEMORY_TYPE_HOST;
+  const ucs_status_ptr_t request = ucp_am_recv_data_nbx(worker_.get(), offer, data, bytes, &param);
+  if (UCS_PTR_IS_ERR(request))
+    GPURDMA_LOG(error, "fetching a message failed: %s", ucs_status_string(UCS_PTR_STATUS(request)));
+  if (UCS_PTR_IS_ERR(request)) return Sent::failed;
+  if (request == nullptr) return Sent::done;
+  free_ = flight->next_free;
+  return Sent::pending;
+}
+
+void UcxTransport::on_fetched(void* request, ucs_status_t status, size_t, void* flight) {
+  ucp_request_free(request);
+  static_cast<Flight*>(flight)->transport->ended(static_cast<Flight*>(flight), status);
+}
+
+void UcxTransport::refuse(void* offer) { ucp_am_data_release(worker_.get(), offer); }
+
+}  // namespace gpurdma

@@ -1,0 +1,77 @@
+// UcxTransport: messages as UCP active messages, on a context and worker of our own, with one endpoint per peer process.
+//
+// UCX starts when address() is first called, endpoints are made when connect() first names a process, and both go in the reverse order when
+// the transport does. Why active messages and not tags: the receiver reduces straight out of UCX's memory, and matching is the engine's own
+// (decisions.md). Not thread-safe.
+#pragma once
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "transport/process.h"
+#include "transport/transport.h"
+#include "transport/ucx_worker.h"
+
+namespace gpurdma {
+
+class UcxTransport final : public Transport {
+ public:
+  UcxTransport();
+  ~UcxTransport() override;  // flushes what UCX has queued, then closes; bounded by kCloseSeconds
+
+  void attach(Inbox* inbox) override { inbox_ = inbox; }
+  Status address(Span<const char>* bytes) override;
+  Status connect(Span<const char> address, PeerId* peer) override;
+  Path path(PeerId peer) const override { return endpoints_[peer].path; }
+  Sent send(PeerId peer, const Header& header, const void* data, size_t bytes, Token token) override;
+  Sent fetch(void* offer, void* data, size_t bytes, Token token) override;
+  void refuse(void* offer) override;
+  int progress() override;
+  void check_peers() override;
+  void abandon(PeerId peer) override;
+
+ private:
+  struct Endpoint {
+    UcxTransport* transport;
+    PeerId id;
+    ProcessIdentity process;
+    ProcessWatch watch;
+    ucp_ep_h handle;
+    Path path;
+    bool lost;
+  };
+  // What a message in flight needs until it ends. The header stands in front of the payload of small messages.
+  struct Flight {
+    UcxTransport* transport;
+    Flight* next_free;
+    Token token;
+    Header header;
+    char payload[68];  // with the header and UCX's own 8 bytes, 100: the most that shared memory sends in one cache-line pair
+  };
+
+  Status start();
+  ucs_status_t open(Endpoint& endpoint, const ucp_address_t* address);
+  Flight* free_flight();
+  Sent in_flight(Flight* flight, ucs_status_ptr_t request, PeerId peer);
+  void ended(Flight* flight, ucs_status_t status);
+  void lose(Endpoint& endpoint);
+  void close(std::vector<ucs_status_ptr_t>* closing, Endpoint& endpoint);
+
+  static ucs_status_t on_message(void* transport, const void* header, size_t header_bytes, void* data, size_t bytes,
+                                 const ucp_am_recv_param_t* param);
+  static void on_sent(void* request, ucs_status_t status, void* flight);
+  static void on_fetched(void* request, ucs_status_t status, size_t bytes, void* flight);
+  static void on_error(void* endpoint, ucp_ep_h handle, ucs_status_t status);
+
+  Inbox* inbox_ = nullptr;
+  Status started_ = Status::unsupported;  // not tried yet
+  UcxWorker worker_;
+  ProcessIdentity own_{};
+  std::vector<char> address_;
+  std::deque<Endpoint> endpoints_;  // by PeerId
+  std::vector<PeerId> abandoned_;   // to be closed by progress()
+  std::deque<Flight> flights_;
+  Flight* free_ = nullptr;
+};
+
+}  // namespace gpurdma
