@@ -1,0 +1,149 @@
+// MPI_Allreduce of every predefined op on every type it is defined for: counts around the number of ranks and beyond
+// 64 KiB, in place and not, blocking, nonblocking and persistent. All of these must give the same bits, on all ranks.
+//
+//   matrix [--seed N] [--brief] [--equal] [--types MPI_INT,...] [--ops MPI_SUM,...] [--counts 5,17,...]
+//   --brief: one handle per kind of element and fewer counts, for many ranks on few cores.
+//   --equal: also pass the same buffer twice, which Open MPI hands on only with `--mca mpi_param_check 0`.
+#include "tests.h"
+#include "types.h"
+
+namespace {
+
+using check::expect;
+using check::Guarded;
+using oracle::NamedOp;
+using oracle::NamedType;
+
+enum class Call { blocking, nonblocking, persistent };
+enum class Buffers { apart, in_place, equal };
+const char* const kCalls[] = {"MPI_Allreduce", "MPI_Iallreduce", "MPI_Allreduce_init"};
+const char* const kBuffers[] = {"apart", "in place", "equal"};
+
+bool listed(const std::string& list, const std::string& name) {
+  return list.empty() || ("," + list + ",").find("," + name + ",") != std::string::npos;
+}
+
+int reduce(Call call, const void* in, void* out, int count, MPI_Datatype type, MPI_Op op) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (call == Call::blocking) return MPI_Allreduce(in, out, count, type, op, MPI_COMM_WORLD);
+  if (call == Call::nonblocking) {
+    MPI_Iallreduce(in, out, count, type, op, MPI_COMM_WORLD, &request);
+    return MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+  check::allreduce_init(in, out, count, type, op, MPI_COMM_WORLD, &request);
+  MPI_Start(&request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  return MPI_Request_free(&request);
+}
+
+// One op, type and count in all ways. Appends a hash of the result that all ranks must agree on.
+void run(const NamedType& type, const NamedOp& op, size_t count, std::vector<uint64_t>& hashes) {
+  const auto& e = type.elements;
+  const size_t bytes = count * e.bytes;
+  std::vector<std::vector<unsigned char>> inputs(check::size);
+  for (int r = 0; r < check::size; ++r) {
+    check::Random random(
+        check::mix(check::seed, check::hash(type.name, strlen(type.name)) + count, 100 * r + int(op.op)));
+    inputs[r].resize(bytes);
+    e.fill(random, inputs[r].data(), count, op.op, check::size);
+  }
+  const std::vector<unsigned char>& mine = inputs[check::rank];
+  check::Random random(check::mix(check::seed, count, check::rank));
+  int alignment = 16;
+  while ((size_t)alignment > 1 && e.bytes % alignment) alignment /= 2;
+
+  std::vector<unsigned char> first;  // the result of the first way, which is checked; the others are compared with it
+  for (Buffers buffers : {Buffers::apart, Buffers::in_place, Buffers::equal}) {
+    if (buffers == Buffers::equal && !check::flag("--equal")) continue;
+    for (Call call : {Call::blocking, Call::nonblocking, Call::persistent}) {
+      Guarded in(bytes, alignment * random.below(4)), out(bytes, alignment * random.below(4));
+      if (bytes) memcpy(in.data(), mine.data(), bytes);
+      if (bytes && buffers != Buffers::apart) memcpy(out.data(), mine.data(), bytes);
+      const void* from = buffers == Buffers::apart ? in.data() : buffers == Buffers::equal ? out.data() : MPI_IN_PLACE;
+
+      reduce(call, from, out.data(), (int)count, type.handle, op.handle);
+
+      char name[200];
+      snprintf(name, sizeof name, "%s of %s %s, count %zu, buffers %s", kCalls[(int)call], op.name, type.name, count,
+               kBuffers[(int)buffers]);
+      expect(in.intact() && out.intact(), "%s: wrote outside of the buffer", name);
+      expect(bytes == 0 || memcmp(in.data(), mine.data(), bytes) == 0, "%s: changed the send buffer", name);
+      if (first.empty() && bytes) {
+        first.assign(out.data(), out.data() + bytes);
+        const size_t at = e.wrong(op.op, inputs, count, out.data());
+        std::string operands;
+        for (int r = 0; at < count && r < check::size && r < 8; ++r) operands += " " + e.show(inputs[r].data(), at);
+        expect(at == count, "%s: element %zu is %s, made from%s", name, at,
+               at < count ? e.show(out.data(), at).c_str() : "", operands.c_str());
+      }
+      const size_t at = bytes ? e.differs(first.data(), out.data(), count) : count;
+      expect(at == count, "%s: element %zu is %s, but %s when first called", name, at,
+             at < count ? e.show(out.data(), at).c_str() : "", at < count ? e.show(first.data(), at).c_str() : "");
+    }
+  }
+  // The hash must not see padding and the payload of NaN, so it is taken from the printed elements where bits may vary.
+  uint64_t h = 1;
+  const bool exact =
+      type.group != oracle::Group::real && type.group != oracle::Group::complex && type.group != oracle::Group::pair;
+  if (exact) h = check::hash(first.data(), first.size());
+  for (size_t i = 0; !exact && i < count; ++i) {
+    const std::string shown = e.show(first.data(), i);
+    h = check::hash(shown.data(), shown.size()) + h * 31;
+  }
+  hashes.push_back(h);
+}
+
+// Rank 0 compares what the ranks found; point to point, since collectives are under test.
+void compare(const std::vector<uint64_t>& hashes, const std::vector<std::string>& names) {
+  const int n = (int)hashes.size();
+  if (check::rank != 0) {
+    MPI_Send(hashes.data(), n, MPI_UINT64_T, 0, 1, MPI_COMM_WORLD);
+    return;
+  }
+  for (int r = 1; r < check::size; ++r) {
+    std::vector<uint64_t> theirs(n);
+    MPI_Recv(theirs.data(), n, MPI_UINT64_T, r, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (int i = 0; i < n; ++i)
+      expect(hashes[i] == theirs[i], "%s: rank %d has other bits than rank 0", names[i].c_str(), r);
+  }
+}
+
+}  // namespace
+
+int tests::matrix() {
+  check::start();
+  const bool brief = check::flag("--brief");
+  const std::string types = check::text("--types", brief ? "MPI_INT,MPI_UINT8_T,MPI_SHORT,MPI_UNSIGNED_LONG,MPI_FLOAT,"
+                                                           "MPI_DOUBLE,MPI_LONG_DOUBLE,MPI_C_DOUBLE_COMPLEX,MPI_C_BOOL,"
+                                                           "MPI_BYTE,MPI_DOUBLE_INT,MPI_SHORT_INT,MPI_2REAL"
+                                                         : "");
+  const std::string ops = check::text("--ops"), only = check::text("--counts");
+  const size_t p = check::size;
+  int left_out = 0;
+  for (const NamedType& type : oracle::all_types()) {
+    if (!listed(types, type.name)) continue;
+    std::vector<size_t> counts = {0, 1, p - 1, p, p + 1, 17, 1000, 4099, 65536 / type.elements.bytes + 3};
+    if (brief) counts = {0, 1, p - 1, p + 1, 1000, 65536 / type.elements.bytes + 3};
+    if (!only.empty()) {
+      counts.clear();
+      for (const char* at = only.c_str(); at; at = strchr(at, ',') ? strchr(at, ',') + 1 : nullptr)
+        counts.push_back(strtoul(at, nullptr, 10));
+    }
+    std::vector<uint64_t> hashes;
+    std::vector<std::string> names;
+    for (const NamedOp& op : oracle::all_ops()) {
+      if (!oracle::defined(type.group, op.op) || !listed(ops, op.name)) continue;
+      if (!oracle::offered(type, op)) {
+        ++left_out;
+        continue;
+      }
+      for (size_t count : counts) {
+        run(type, op, count, hashes);
+        names.push_back(std::string(op.name) + " " + type.name + ", count " + std::to_string(count));
+      }
+    }
+    compare(hashes, names);
+  }
+  if (check::rank == 0 && left_out) printf("note: %d pairs of op and type are not offered by this MPI\n", left_out);
+  return check::finish();
+}

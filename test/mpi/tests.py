@@ -1,0 +1,130 @@
+"""The list of tests that test/mpi/run runs: what, on how many ranks, with which settings.
+
+A row stands for one test, or with `each` for one test per algorithm of the catalogue, drawn from gpurdma_info, so that
+a new algorithm is tested at once. QUICK fits continuous integration, about three minutes on two cores; FULL is for
+nights.
+"""
+
+
+class Test:
+    """program: a test of mpi_tests, or f08, mpif, mpi4py. active: whether gpurdma must have run something on every
+    rank, or nothing. expect: patterns of lines that must appear; allow: of lines that may. releases: those that it can run on."""
+
+    def __init__(self, name, program, ranks, arguments="", mca=None, active=True, each=False, timeout_s=60, expect=(),
+                 allow=(), releases=("4.1", "5.0", "6.0"), why_not=""):
+        self.name, self.program, self.ranks, self.arguments = name, program, ranks, arguments.split()
+        self.active, self.each, self.timeout_s = active, each, timeout_s
+        self.expect, self.allow, self.releases, self.why_not = list(expect), list(allow), releases, why_not
+        self.mca = {"coll": "gpurdma"} if mca is None else mca
+
+    def forced(self, algorithm):
+        """The same test with one algorithm."""
+        copy = Test(f"{self.name}, {algorithm}", self.program, self.ranks, timeout_s=self.timeout_s)
+        copy.__dict__.update({k: v for k, v in self.__dict__.items() if k not in ("name", "mca")})
+        copy.mca = dict(self.mca, coll_gpurdma_algorithm=algorithm)
+        return copy
+
+    def skip_reason(self, series):
+        return "" if series in self.releases else self.why_not
+
+
+def gpurdma(**settings):
+    """The MCA settings of a run with gpurdma and these of its settings."""
+    return dict({"coll": "gpurdma"}, **{f"coll_gpurdma_{name}": value for name, value in settings.items()})
+
+
+def expand(rows, algorithms):
+    """One test per row, or per row and algorithm."""
+    return [test for row in rows for test in ([row.forced(a) for a in algorithms] if row.each else [row])]
+
+
+ACTIVE_LINE = r"gpurdma: .*: active: "
+INACTIVE_LINE = r"gpurdma: .*: not active: "
+INFO_LINE = r"gpurdma: .* ranks\): (not )?active: "
+
+# Whether gpurdma is active, and that the job goes on where it is not.
+ACTIVATION = [
+    Test("active when named", "finalize", 2, mca=gpurdma(verbose=2), expect=[ACTIVE_LINE], allow=[INFO_LINE]),
+    Test("scope always, not named", "finalize", 3, mca={"coll_gpurdma_scope": "always"}),
+    Test("scope never, named", "finalize", 3, mca=gpurdma(scope="never"), active=False),
+    Test("not named, no GPU", "finalize", 3, mca={"coll_gpurdma_verbose": 2}, active=False, expect=[INFO_LINE]),
+    Test("an explicit list", "comms", 3, mca={"coll": "gpurdma,tuned,basic,libnbc,self,inter"}),
+    Test("without gpurdma", "finalize", 3, mca={"coll": "^gpurdma"}, active=False),
+    Test("without tuned", "comms", 3, mca={"coll": "^tuned", "coll_gpurdma_scope": "always"}),
+    Test("one rank", "comms", 1),
+    Test("a rank that cannot start", "finalize", 4, mca=gpurdma(test_unable=2, verbose=2), active=False,
+         expect=[r"gpurdma: .*test_unable", INACTIVE_LINE]),
+    Test("a scope that does not exist", "finalize", 3, mca=gpurdma(scope="sometimes"), active=False,
+         expect=[r"gpurdma: .*sometimes.*auto, always, never"]),
+    Test("an algorithm that does not exist", "finalize", 3, mca=gpurdma(algorithm="magic"), active=False,
+         expect=[r"gpurdma: .*magic"]),
+    Test("a negative depth", "finalize", 3, mca=gpurdma(depth=-3), active=False, expect=[r"gpurdma: .*depth"]),
+]
+
+# The life of a job, and what it sees.
+LIFE = [
+    Test("sessions", "sessions", 3, releases=("5.0", "6.0"), why_not="Open MPI has sessions from 5.0 on"),
+    Test("spawn", "spawn", 2),
+    Test("fork", "forks", 3),
+    Test("finalize right after", "finalize", 4),
+    Test("progress while in MPI_Recv", "progress", 4),
+    Test("MPI_T", "tool", 3),
+    Test("wrong arguments", "errors", 3),
+    Test("memory returns", "memory", 2, "--mib 64", timeout_s=120),
+    Test("summary", "finalize", 3, mca=gpurdma(summary=1), expect=[r"allreduce +\w+ +\S.* +[1-9]\d* "],
+         allow=[r"^(gpurdma|collective|allreduce|sent over)"]),
+    Test("Fortran, mpi_f08", "f08", 3),
+    Test("Fortran, mpif.h", "mpif", 3),
+    Test("Python, mpi4py", "mpi4py", 3),
+]
+
+COMMUNICATORS = [
+    Test("communicators", "comms", 4),
+    Test("communicators, 7 ranks", "comms", 7),
+    Test("a thousand communicators", "churn", 3, timeout_s=90),
+    Test("threads", "threads", 3, timeout_s=120),
+    # User ops run in the component beneath.
+    Test("user ops", "userop", 3, active=False),
+    Test("user ops, 4 ranks", "userop", 4, active=False),
+    Test("op and type freed early", "early_free", 3, active=False),
+]
+
+FAULT = [
+    Test("a rank is killed", "fault", 3, "--seconds 30", timeout_s=60),
+    Test("a rank is killed, nonblocking", "fault", 3, "--seconds 30 --nonblocking", timeout_s=60),
+    Test("a rank is killed, small", "fault", 4, "--seconds 30 --count 10", timeout_s=60),
+]
+
+UCX = {"pml": "ucx", "pml_ucx_tls": "any", "pml_ucx_devices": "any"}
+
+QUICK = [
+    Test("matrix", "matrix", 4, timeout_s=120),
+    Test("matrix, 3 ranks", "matrix", 3, "--brief", each=True),
+    Test("matrix, 8 ranks", "matrix", 8, "--brief --types MPI_INT,MPI_DOUBLE,MPI_SHORT_INT", each=True, timeout_s=120),
+    Test("matrix, equal buffers", "matrix", 3, "--brief --equal", mca=dict(gpurdma(), mpi_param_check=0)),
+    Test("matrix, tiny pieces", "matrix", 5,
+         "--types MPI_INT,MPI_DOUBLE --ops MPI_SUM,MPI_MAX --counts 0,1,5,1000,4099",
+         mca=gpurdma(piece=64, depth=1), each=True),
+    Test("matrix, odd pieces", "matrix", 2, "--types MPI_INT,MPI_FLOAT_INT,MPI_SIGNED_CHAR",
+         mca=gpurdma(piece=1000, depth=3), each=True),
+    Test("matrix, pml ucx", "matrix", 2, "--brief", mca=dict(gpurdma(), **UCX)),
+    Test("in flight", "flight", 4, each=True),
+    Test("in flight, 7 ranks", "flight", 7, "--rounds 20"),
+    Test("in flight, tiny pieces", "flight", 3, mca=gpurdma(piece=128, depth=1)),
+] + COMMUNICATORS + LIFE + ACTIVATION + FAULT
+
+FULL = QUICK + [
+    Test(f"matrix, all, {ranks} ranks", "matrix", ranks, each=True, timeout_s=900) for ranks in range(1, 10)
+] + [
+    Test(f"matrix, {ranks} ranks", "matrix", ranks, "--brief", each=True, timeout_s=900)
+    for ranks in (13, 16, 24)
+] + [
+    Test(f"matrix, piece {piece}, depth {depth}", "matrix", 4, "--brief", mca=gpurdma(piece=piece, depth=depth),
+         each=True, timeout_s=600) for piece in (64, 1000, 4096, 65536) for depth in (1, 2, 5)
+] + [
+    Test(f"in flight, {ranks} ranks, long", "flight", ranks, "--rounds 300", each=True, timeout_s=900)
+    for ranks in (2, 3, 5, 9)
+] + [
+    Test("threads, long", "threads", 4, "--rounds 2000", timeout_s=900),
+    Test("more than 2^31", "big", 2, timeout_s=900),
+]
