@@ -1,8 +1,8 @@
 // What an algorithm is: a pure function that records a plan, and one row in the catalogue.
 //
 // An algorithm knows ranks, element counts and slices. It knows nothing of memory kinds, transports, datatypes or
-// progress, and contains no wait. To add one: write the function, add its row to catalogue.cc; selection, the simulator,
-// the tests and the benches draw from there.
+// progress, and contains no wait. To add one: write the function, add its row to catalogue.cc; selection, the
+// simulator, the tests and the benches draw from there.
 #pragma once
 #include "base/span.h"
 #include "plan/plan.h"

@@ -23,10 +23,11 @@ Cost cost_of_ring(int ranks, double bytes) {
   return {steps, bytes * steps / ranks};
 }
 
+constexpr Limits kNoLimits{};
 constexpr Limits kCommutative{INT_MAX, false, true};
 
 constexpr Algorithm kCatalogue[] = {
-    {Collective::allreduce, "doubling", doubling_allreduce, {}, cost_of_doubling,
+    {Collective::allreduce, "doubling", doubling_allreduce, kNoLimits, cost_of_doubling,
      "recursive doubling: fewest messages, all bytes in each; small vectors, many ranks"},
     {Collective::allreduce, "ring", ring_allreduce, kCommutative, cost_of_ring,
      "pipelined ring, reduce-scatter then allgather: fewest bytes, many messages; large vectors"},

@@ -10,8 +10,8 @@ namespace gpurdma {
 // n places, m bytes; let q be the largest power of two that is not above n. Where q < n, the first 2 (n - q) places
 // work in pairs: the even one hands its contribution to the odd one and waits for the result.
 //   Steps: log2 q where q = n, otherwise log2 q + 1, and another one where n - q > q / 2 (a chain of exchanges that
-//   begins in one pair ends in another). Bytes sent: m log2 q by a place that is in no pair, m (log2 q + 1) by an odd one,
-//   m by an even one.
+//   begins in one pair ends in another).
+//   Bytes sent: m log2 q by a place that is in no pair, m (log2 q + 1) by an odd one of a pair, m by an even one.
 //   Operands: what comes from the lower places is always on the left, and both partners reduce the same two operands,
 //   so all places hold the same bits. Works for ops that are associative only.
 void doubling_allreduce(Plan& plan, const Group& group, const Call& call, Tuning tuning);

@@ -20,9 +20,7 @@ void ring_reduce_scatter(Plan& plan, const Group& group, const Blocks& blocks, B
   const Ring ring{group};
   for (int step = 0; step < group.size() - 1; ++step) {
     const Buf from = step == 0 ? own : Buf::output;
-    for_pieces(blocks, ring.behind(step), piece, [&](size_t at, size_t n) {
-      plan.send(ring.next(), {from, at, n});
-    });
+    for_pieces(blocks, ring.behind(step), piece, [&](size_t at, size_t n) { plan.send(ring.next(), {from, at, n}); });
     for_pieces(blocks, ring.behind(step + 1), piece, [&](size_t at, size_t n) {
       const Slice partial = slots.next(n);
       plan.recv(partial, ring.prev());

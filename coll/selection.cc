@@ -21,8 +21,8 @@ constexpr TuningRow kBuiltin[] = {
 };
 
 bool fits(const TuningRow& row, Collective collective, int ranks, size_t bytes) {
-  return row.collective == collective && row.ranks_from <= ranks && ranks <= row.ranks_to &&
-         row.bytes_from <= bytes && bytes <= row.bytes_to;
+  return row.collective == collective && row.ranks_from <= ranks && ranks <= row.ranks_to && row.bytes_from <= bytes &&
+         bytes <= row.bytes_to;
 }
 
 // 8K, 2M or 1000: the largest unit that divides it.
@@ -43,8 +43,8 @@ Choice select(Collective collective, int ranks, size_t bytes, size_t element_byt
   const TuningRow* row = kBuiltin;
   while (!fits(*row, collective, ranks, bytes)) ++row;
 
-  const bool force = forced.algorithm != nullptr && forced.algorithm->collective == collective &&
-                     forced.algorithm->takes(ranks);
+  const bool force =
+      forced.algorithm != nullptr && forced.algorithm->collective == collective && forced.algorithm->takes(ranks);
   const size_t count = bytes / element_bytes;
   const size_t wanted = (forced.piece > 0 ? forced.piece : row->piece) / element_bytes;
   const size_t least = (count + kMostPieces - 1) / kMostPieces;

@@ -1,7 +1,7 @@
 // Selection: which algorithm runs a call, in pieces of which size, through how many slots.
 //
-// A table of rows says so, and a forced setting overrides any part of it. Everything depends on values that are equal on
-// all ranks: the collective, the ranks, the bytes of the vector, and settings that all ranks agreed on.
+// A table of rows says so, and a forced setting overrides any part of it. Everything depends on values that are equal
+// on all ranks: the collective, the ranks, the bytes of the vector, and settings that all ranks agreed on.
 //
 // A row is written as a line (the built-in table is printed that way by gpurdma_info --tuning):
 //   allreduce  ranks 2-7  bytes 0-8K  doubling  piece 32K  depth 8
@@ -38,9 +38,10 @@ struct Choice {
   Tuning tuning;  // in elements
 };
 
-// element_bytes: of one element, > 0; bytes: of the whole vector. A forced algorithm that cannot run among so many ranks
-// is passed over. Pieces grow where a vector would otherwise be cut into more than kMostPieces. Allocates nothing.
-constexpr size_t kMostPieces = 128 * 1024;  // keeps a plan below about 100 MB
+// element_bytes: of one element, > 0; bytes: of the whole vector. A forced algorithm that cannot run among so many
+// ranks is passed over. Pieces grow, forced or not, where a vector would otherwise be cut into more than kMostPieces.
+// Allocates nothing.
+constexpr size_t kMostPieces = 128 * 1024;  // keeps a ring's plan below about 100 MB
 Choice select(Collective collective, int ranks, size_t bytes, size_t element_bytes, const Forced& forced);
 
 // The built-in table, and a row as a line.

@@ -17,8 +17,8 @@ struct Progress {
 // What `to` sends us as its position-th message, if it has done so; Plan::kNone otherwise.
 uint32_t find_send(const Progress& from, int to, uint32_t position) {
   const Span<const Plan::Peer> peers = from.plan.peers();
-  const auto* peer = std::lower_bound(peers.begin(), peers.end(), to,
-                                      [](const Plan::Peer& p, int rank) { return p.rank < rank; });
+  const auto* peer =
+      std::lower_bound(peers.begin(), peers.end(), to, [](const Plan::Peer& p, int rank) { return p.rank < rank; });
   if (peer == peers.end() || peer->rank != to || position >= peer->sends.size()) return Plan::kNone;
   const uint32_t send = peer->sends[position];
   return send < from.done ? send : Plan::kNone;

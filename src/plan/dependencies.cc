@@ -16,21 +16,21 @@ class Derivation {
  public:
   explicit Derivation(Span<PlanOp> ops)
       : ops_(ops), cells_({ops.data(), ops.size()}), states_(cells_.count()), waited_for_by_(ops.size(), kNone) {
-    result_.first.reserve(ops.size() + 1);
+    result_.waits.reserve(ops.size());
     result_.earlier.reserve(2 * ops.size());
     readers_.reserve(2 * ops.size());
   }
 
   Dependencies run() {
     for (now_ = 0; now_ < ops_.size(); ++now_) {
-      result_.first.push_back(static_cast<uint32_t>(result_.earlier.size()));
+      const size_t before = result_.earlier.size();
       waited_for_by_[now_] = now_;
       const PlanOp& op = ops_[now_];
       if (op.a.n > 0) read(op.a);
       if (op.b.n > 0) read(op.b);
       if (op.dst.n > 0) write(op.dst);
+      result_.waits.push_back(static_cast<uint32_t>(result_.earlier.size() - before));
     }
-    result_.first.push_back(static_cast<uint32_t>(result_.earlier.size()));
     for (PlanOp& op : ops_) {
       if (op.consumer == kNoConsumer) op.consumer = kNone;
     }

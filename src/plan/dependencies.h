@@ -12,8 +12,8 @@
 namespace gpurdma {
 
 struct Dependencies {
-  std::vector<uint32_t> first;    // operation i waits for earlier[first[i]] to earlier[first[i + 1] - 1], each listed
-  std::vector<uint32_t> earlier;  // once
+  std::vector<uint32_t> waits;    // for each operation, how many it waits for
+  std::vector<uint32_t> earlier;  // which ones, each once: first those of operation 0, then those of operation 1, ...
 };
 
 // Also fills in each recv's `consumer`.

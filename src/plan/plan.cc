@@ -78,22 +78,22 @@ void Plan::group_by_peer() {
 
 // Turns "waits for" around: the engine asks what may go on once an operation is done.
 void Plan::derive_order() {
-  const Dependencies dependencies = derive_dependencies({ops_.data(), ops_.size()});
+  Dependencies dependencies = derive_dependencies({ops_.data(), ops_.size()});
+  const std::vector<uint32_t>& earlier = dependencies.earlier;
+  waits_ = std::move(dependencies.waits);
   const uint32_t ops = static_cast<uint32_t>(ops_.size());
-  waits_.resize(ops);
-  first_successor_.assign(ops + 1, 0);
-  for (uint32_t earlier : dependencies.earlier) ++first_successor_[earlier + 1];
   for (uint32_t i = 0; i < ops; ++i) {
-    first_successor_[i + 1] += first_successor_[i];
-    waits_[i] = dependencies.first[i + 1] - dependencies.first[i];
     if (waits_[i] == 0) roots_.push_back(i);
   }
-  successors_.resize(dependencies.earlier.size());
-  std::vector<uint32_t> next(first_successor_.begin(), first_successor_.end() - 1);
-  for (uint32_t i = 0; i < ops; ++i) {
-    for (uint32_t d = dependencies.first[i]; d < dependencies.first[i + 1]; ++d) {
-      successors_[next[dependencies.earlier[d]]++] = i;
-    }
+
+  // Each list is filled from its end: what begins as the end of a list becomes its beginning.
+  first_successor_.assign(ops + 1, 0);
+  for (uint32_t op : earlier) ++first_successor_[op];
+  for (uint32_t i = 0; i < ops; ++i) first_successor_[i + 1] += first_successor_[i];
+  successors_.resize(earlier.size());
+  size_t entry = earlier.size();
+  for (uint32_t i = ops; i-- > 0;) {
+    for (uint32_t w = 0; w < waits_[i]; ++w) successors_[--first_successor_[earlier[--entry]]] = i;
   }
 }
 

@@ -19,9 +19,10 @@ namespace gpurdma {
 
 enum class Buf : uint8_t { input, output, scratch };
 
-struct Slice {  // elements [at, at + n) of a buffer
-  Buf buf;
-  size_t at, n;
+struct Slice {  // elements [at, at + n) of a buffer; packed, since plans are long: an operation has 64 bytes
+  Buf buf : 8;
+  size_t at : 56;
+  size_t n;
 };
 
 // One operation. send reads a; recv writes dst; copy writes dst from a; reduce writes dst = a op b, where a holds the
@@ -38,8 +39,8 @@ struct PlanOp {
 class Plan {
  public:
   // No operation. A recv's `consumer` is the one reduce that reads what it receives, where that is the only reader,
-  // reads exactly the slice received as one of its operands, writes elsewhere, and the slice lies in scratch: the engine
-  // may then reduce straight from the message, and the slice itself is never written. Otherwise kNone.
+  // reads exactly the slice received as one of its operands, writes elsewhere, and the slice lies in scratch: the
+  // engine may then reduce straight from the message, and the slice itself is never written. Otherwise kNone.
   static constexpr uint32_t kNone = UINT32_MAX;
 
   // All that is exchanged with one other rank, in program order.

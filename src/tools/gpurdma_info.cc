@@ -238,8 +238,8 @@ example: gpurdma_info --plan allreduce --ranks 6 --count 1000 --algorithm ring
 }
 
 constexpr Command kCommands[] = {
-    {"plan", show_plan},       {"algorithms", show_algorithms}, {"tuning", show_tuning},
-    {"version", show_version}, {"help", show_help},
+    {"plan", show_plan}, {"algorithms", show_algorithms}, {"tuning", show_tuning}, {"version", show_version},
+    {"help", show_help},
 };
 
 const Command* find_command(const std::string& name) {

@@ -23,8 +23,8 @@ Plan build(const Algorithm& algorithm, const State& state) {
 
 void report(State& state, size_t operations) {
   state.counters["operations"] = static_cast<double>(operations);
-  state.counters["per_operation"] = Counter(static_cast<double>(operations),
-                                            Counter::kIsIterationInvariantRate | Counter::kInvert);
+  state.counters["per_operation"] =
+      Counter(static_cast<double>(operations), Counter::kIsIterationInvariantRate | Counter::kInvert);
 }
 
 void plan_build_ring(State& state) {

@@ -1,5 +1,5 @@
-// Runs the plans of all ranks of a collective one after another, in program order, with messages that never get lost or
-// late: what an algorithm means, without an engine. (Whether it also runs under every order and delay is the simulator's
+// Runs the plans of all ranks of a collective one after another, in program order, with messages that are never late:
+// what an algorithm means, without an engine. (Whether it also runs under every order and delay is the simulator's
 // question.)
 //
 // An element is a number and the history of its reductions; the op adds the numbers, and joins the histories so that
@@ -64,6 +64,10 @@ class Interpreter {
 
  private:
   using Message = std::vector<Element>;
+  struct Direct {  // a message left with its consumer, and where it would have been written
+    const Slice* slice = nullptr;
+    Message message;
+  };
 
   Element* at(int rank, const Slice& slice) {
     Memory& memory = memory_[rank];
@@ -101,9 +105,10 @@ class Interpreter {
         std::copy_n(at(rank, op.a), op.a.n, at(rank, op.dst));
         return true;
       case PlanOp::Kind::reduce: {
-        const auto& [slice, message] = direct_[rank][i];
-        const auto operand = [&](const Slice& s) {
-          return slice != nullptr && s.buf == slice->buf && s.at == slice->at ? message.data() : at(rank, s);
+        const Direct& direct = direct_[rank][i];
+        const auto operand = [&](const Slice& s) -> const Element* {
+          const bool came = direct.slice != nullptr && s.buf == direct.slice->buf && s.at == direct.slice->at;
+          return came ? direct.message.data() : at(rank, s);
         };
         const Element *left = operand(op.a), *right = operand(op.b);
         Element* to = at(rank, op.dst);
@@ -117,8 +122,8 @@ class Interpreter {
   const std::vector<Plan>& plans_;
   std::vector<Memory>& memory_;
   std::vector<uint32_t> done_;
-  std::vector<std::vector<std::pair<const Slice*, Message>>> direct_;  // for each operation
-  std::map<std::pair<int, int>, std::deque<Message>> messages_;        // from, to
+  std::vector<std::vector<Direct>> direct_;                      // for each operation
+  std::map<std::pair<int, int>, std::deque<Message>> messages_;  // from, to
 };
 
 }  // namespace gpurdma::test

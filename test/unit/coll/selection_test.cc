@@ -23,8 +23,8 @@ TEST(Selection, TableIsWellFormed) {
     EXPECT_NE(find_algorithm(row.collective, row.algorithm), nullptr) << row.algorithm;
     EXPECT_GE(row.piece, 1u);
     EXPECT_GE(row.depth, 1);
-    fits_all[static_cast<int>(row.collective)] |= row.ranks_from <= 1 && row.ranks_to == kNoRankLimit &&
-                                                  row.bytes_from == 0 && row.bytes_to == kNoByteLimit;
+    fits_all[static_cast<int>(row.collective)] |=
+        row.ranks_from <= 1 && row.ranks_to == kNoRankLimit && row.bytes_from == 0 && row.bytes_to == kNoByteLimit;
   }
   for (bool fits : fits_all) EXPECT_TRUE(fits);
 }

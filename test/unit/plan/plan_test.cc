@@ -137,10 +137,18 @@ class RandomProgram {
       const auto target = [&] { return slice(static_cast<Buf>(1 + draw(2))); };
       const int other = (3 + draw(6)) % 7;
       switch (draw(6)) {
-        case 0: plan.send(other, source()); break;
-        case 1: plan.copy(target(), source()); break;
-        case 2: plan.recv(target(), other); break;
-        case 3: plan.reduce(target(), source(), source()); break;
+        case 0:
+          plan.send(other, source());
+          break;
+        case 1:
+          plan.copy(target(), source());
+          break;
+        case 2:
+          plan.recv(target(), other);
+          break;
+        case 3:
+          plan.reduce(target(), source(), source());
+          break;
         default:
           const Slice in = slice(Buf::scratch), dst = slice(Buf::output);
           plan.recv(in, other);
