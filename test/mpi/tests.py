@@ -8,7 +8,8 @@ nights.
 
 class Test:
     """program: a test of mpi_tests, or f08, mpif, mpi4py. active: whether gpurdma must have run something on every
-    rank, or nothing. expect: patterns of lines that must appear; allow: of lines that may. releases: those that it can run on."""
+    rank, or nothing. expect: patterns of lines that must appear; allow: of lines that may. releases: where it can run.
+    """
 
     def __init__(self, name, program, ranks, arguments="", mca=None, active=True, each=False, timeout_s=60, expect=(),
                  allow=(), releases=("4.1", "5.0", "6.0"), why_not=""):
