@@ -86,8 +86,8 @@ bool gpurdma_mca_active(ompi_communicator_t *comm) {
   if (NULL == keys) return false;
   if (collect(comm->c_local_group, keys, size)) gpurdma_decide(keys, size, gpurdma_mca_settings.core.scope, &verdict);
   if (is_speaker(keys, rank))
-    gpurdma_mca_log(2, "%s (%d ranks): %s: %s", comm->c_name, size, verdict.active ? "active" : "not active",
-                    verdict.reason);
+    gpurdma_mca_log(2, "%s (%d ranks): %s: %s", '\0' == comm->c_name[0] ? "unnamed communicator" : comm->c_name, size,
+                    verdict.active ? "active" : "not active", verdict.reason);
   free(keys);
   return verdict.active;
 }

@@ -37,15 +37,8 @@ int gpurdma_mca_iallreduce(const void *in, void *out, gpurdma_count_t count, omp
     gpurdma_mca_request_drop(own);
     if (GPURDMA_UNSUPPORTED != status) return gpurdma_mca_error(status);
   }
-  return module->iallreduce(in, out, count, type, op, comm, request, module->iallreduce_module);
-}
-
-static int init_beneath(const void *in, void *out, gpurdma_count_t count, ompi_datatype_t *type, ompi_op_t *op,
-                        ompi_communicator_t *comm, ompi_info_t *info, ompi_request_t **request,
-                        gpurdma_module_t *module) {
-  const int error =
-      module->allreduce_init(in, out, count, type, op, comm, info, request, module->allreduce_init_module);
-  if (OMPI_SUCCESS == error) gpurdma_mca_hold(*request, op, type);
+  const int error = module->iallreduce(in, out, count, type, op, comm, request, module->iallreduce_module);
+  if (OMPI_SUCCESS == error) gpurdma_mca_hold(*request, comm, op, type);
   return error;
 }
 
@@ -68,5 +61,8 @@ int gpurdma_mca_allreduce_init(const void *in, void *out, gpurdma_count_t count,
     gpurdma_mca_request_drop(own);
     if (GPURDMA_UNSUPPORTED != status) return gpurdma_mca_error(status);
   }
-  return init_beneath(in, out, count, type, op, comm, info, request, module);
+  const int error =
+      module->allreduce_init(in, out, count, type, op, comm, info, request, module->allreduce_init_module);
+  if (OMPI_SUCCESS == error) gpurdma_mca_hold(*request, comm, op, type);
+  return error;
 }

@@ -74,12 +74,7 @@ static bool become_able(char *reason, size_t size) {
     snprintf(reason, size, "the setting coll_gpurdma_test_unable is %d", rank);
     return false;
   }
-  int status = gpurdma_mca_requests_open();
-  if (OPAL_SUCCESS != status) {
-    snprintf(reason, size, "out of memory");
-    return false;
-  }
-  status = gpurdma_runtime_create(&gpurdma_mca_settings.core, &gpurdma_mca_host, &gpurdma_mca_runtime);
+  int status = gpurdma_runtime_create(&gpurdma_mca_settings.core, &gpurdma_mca_host, &gpurdma_mca_runtime);
   if (GPURDMA_OK != status) {
     gpurdma_mca_runtime = NULL;
     snprintf(reason, size, "the runtime could not be made: %s", gpurdma_status_text(status));
@@ -95,7 +90,6 @@ static bool become_able(char *reason, size_t size) {
 
 static int open_component(void) {
   char reason[512] = "";
-  gpurdma_mca_types_open();
   gpurdma_mca_activation_open();
   gpurdma_mca_hold_open();
   if (!gpurdma_mca_settings_check(reason, sizeof reason)) {
@@ -122,8 +116,8 @@ static int close_component(void) {
   gpurdma_runtime_t *runtime = gpurdma_mca_runtime;
   if (NULL != runtime) {
     print_summary();
-    gpurdma_mca_exchange_sweep();
     gpurdma_mca_modules_close();
+    gpurdma_mca_exchange_close();
     gpurdma_mca_requests_close();
     gpurdma_runtime_destroy(runtime);
     gpurdma_mca_runtime = NULL;
@@ -137,6 +131,7 @@ static int close_component(void) {
 static int init_query(bool progress_threads, bool threads) {
   (void)progress_threads;
   (void)threads; /* every level of thread support is served */
+  gpurdma_mca_types_open();
   return OMPI_SUCCESS;
 }
 

@@ -3,7 +3,7 @@
  * They are the only messages that gpurdma sends outside its transport: they never block, and take no place in the order of the
  * collectives beneath. The message layer may keep the communicator alive until its requests are freed, so freeing them can
  * destroy the communicator, which calls back into the runtime. That may not happen under the runtime's lock, and so ended
- * exchanges are put on a list that is swept from the progress callback. */
+ * exchanges are put on a list that is swept from the progress callback and where a communicator is freed. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,4 +102,14 @@ void gpurdma_mca_exchange_sweep(void) {
   last->next = ended;
   ended = pending;
   pthread_mutex_unlock(&lock);
+}
+
+void gpurdma_mca_exchange_close(void) {
+  exchange_t *list = ended;
+  ended = NULL;
+  while (NULL != list) {
+    exchange_t *exchange = list;
+    list = exchange->next;
+    free(exchange); /* the message layer is closed by now and has taken its requests along */
+  }
 }

@@ -4,7 +4,7 @@
  *   settings.c    the MCA variables                       pvars.c   counters and times for MPI_T
  *   activation.c  is gpurdma active on a communicator?    module.c  one object per communicator where it is
  *   allreduce.c   the collectives: ours, or beneath       types.c   MPI's ops and types to gpurdma's numbers
- *   request.c     requests of nonblocking and persistent collectives     hold.c  op and type of such requests beneath
+ *   request.c     requests of nonblocking and persistent collectives     hold.c  what such requests beneath use
  *   exchange.c    addresses between processes             host.c    logging and progress
  *
  * "Beneath" is the component that would have run without us: whatever gpurdma does not run itself goes there. */
@@ -60,7 +60,7 @@ void gpurdma_mca_host_close(void);
 
 /* ---- types.c ---- */
 
-/* Looks up all predefined ops and types once; at open. */
+/* Looks up all predefined ops and types once; after open, since 5.0 makes them later. */
 void gpurdma_mca_types_open(void);
 /* True: the numbers of a predefined op and type. False: one of the two is not predefined or not ours. Costs a few ns. */
 bool gpurdma_mca_numbers(const ompi_op_t *op, const ompi_datatype_t *type, int *op_number, int *type_number);
@@ -113,13 +113,13 @@ int gpurdma_mca_allreduce_init(const void *in, void *out, gpurdma_count_t count,
 typedef struct gpurdma_request {
   ompi_coll_base_nbc_request_t super; /* MPI's binding writes into it after the collective returned */
   void *spare[8];                     /* see gpurdma_module */
+  struct gpurdma_request *next;       /* in the list that it is in */
   ompi_communicator_t *comm;          /* retained: MPI_Comm_free may come before the operation ended */
   gpurdma_persistent_t *persistent;   /* NULL for a nonblocking operation */
   atomic_int phase;
 } gpurdma_request_t;
 OBJ_CLASS_DECLARATION(gpurdma_request_t);
 
-int gpurdma_mca_requests_open(void);
 void gpurdma_mca_requests_close(void);
 /* A request that is active (nonblocking) or complete at birth (persistent). NULL: no memory. */
 gpurdma_request_t *gpurdma_mca_request_new(ompi_communicator_t *comm, bool persistent);
@@ -136,8 +136,8 @@ int gpurdma_mca_error(int status);
 
 void gpurdma_mca_hold_open(void);
 void gpurdma_mca_hold_close(void);
-/* Keeps op and type alive as long as the persistent request of the component beneath. */
-void gpurdma_mca_hold(ompi_request_t *request, ompi_op_t *op, ompi_datatype_t *type);
+/* Keeps communicator, op and type alive as long as a request of the component beneath. */
+void gpurdma_mca_hold(ompi_request_t *request, ompi_communicator_t *comm, ompi_op_t *op, ompi_datatype_t *type);
 
 /* ---- exchange.c ---- */
 
@@ -146,6 +146,7 @@ int gpurdma_mca_exchange_test(void *exchange, size_t *received);
 void gpurdma_mca_exchange_end(void *exchange);
 /* Frees the messages of exchanges that ended. Where no lock of gpurdma is held. */
 void gpurdma_mca_exchange_sweep(void);
+void gpurdma_mca_exchange_close(void);
 
 /* ---- pvars.c ---- */
 

@@ -1,8 +1,8 @@
-/* Op and type of persistent requests beneath.
+/* What requests of the component beneath use: communicator, op and type.
  *
- * MPI allows an op and a datatype to be freed while a persistent request that uses them lives on. The releases supported here
- * keep neither and crash at the next start, so gpurdma keeps both for the requests that it passes on: it puts its own function
- * in the place of the one that frees the request. */
+ * MPI allows all three to be freed while a nonblocking or persistent operation that uses them lives on. The releases
+ * supported here keep op and type of nonblocking operations only, and crash otherwise. So gpurdma keeps all of them for the
+ * requests that it passes on: it puts its own function in the place of the one that frees the request. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -10,6 +10,7 @@
 
 typedef struct hold {
   ompi_request_free_fn_t free_request; /* the request's own */
+  ompi_communicator_t *comm;
   ompi_op_t *op;
   ompi_datatype_t *type;
 } hold_t;
@@ -45,6 +46,13 @@ static hold_t *take(const ompi_request_t *request) {
 
 static bool put(ompi_request_t *request, hold_t *hold);
 
+static void release(hold_t *hold) {
+  OBJ_RELEASE(hold->op);
+  OMPI_DATATYPE_RELEASE(hold->type);
+  OBJ_RELEASE(hold->comm);
+  free(hold);
+}
+
 static int free_request(ompi_request_t **handle) {
   ompi_request_t *request = *handle;
   hold_t *hold = take(request); /* before the request is freed: another thread may get it at once */
@@ -52,9 +60,7 @@ static int free_request(ompi_request_t **handle) {
   request->req_free = hold->free_request;
   const int error = request->req_free(handle);
   if (OMPI_SUCCESS != error && put(request, hold)) return error; /* it is still active */
-  OBJ_RELEASE(hold->op);
-  OMPI_DATATYPE_RELEASE(hold->type);
-  free(hold);
+  release(hold);
   return error;
 }
 
@@ -66,15 +72,13 @@ static bool put(ompi_request_t *request, hold_t *hold) {
   return OPAL_SUCCESS == error;
 }
 
-void gpurdma_mca_hold(ompi_request_t *request, ompi_op_t *op, ompi_datatype_t *type) {
-  if (ompi_op_is_intrinsic(op) && ompi_datatype_is_predefined(type)) return;
+void gpurdma_mca_hold(ompi_request_t *request, ompi_communicator_t *comm, ompi_op_t *op, ompi_datatype_t *type) {
+  if (OMPI_REQUEST_COLL != request->req_type) return; /* the shared request of what is complete at once */
   hold_t *hold = malloc(sizeof *hold);
-  if (NULL == hold) return; /* as stock */
-  *hold = (hold_t){request->req_free, op, type};
+  if (NULL == hold) return; /* as without us */
+  *hold = (hold_t){request->req_free, comm, op, type};
+  OBJ_RETAIN(comm);
   OBJ_RETAIN(op);
-  OBJ_RETAIN(type);
-  if (put(request, hold)) return;
-  OBJ_RELEASE(op);
-  OBJ_RELEASE(type);
-  free(hold);
+  OMPI_DATATYPE_RETAIN(type);
+  if (!put(request, hold)) release(hold);
 }

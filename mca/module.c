@@ -52,6 +52,7 @@ static int disable(mca_coll_base_module_t *base, ompi_communicator_t *comm) {
   if (NULL == module->comm) return OMPI_SUCCESS; /* 4.1 and 5.0 call this once for each function */
   leave_list(module);
   end_core(module);
+  gpurdma_mca_exchange_sweep();
   module->comm = NULL;
   GPURDMA_RESTORE(comm, allreduce, base, module->allreduce, module->allreduce_module);
   GPURDMA_RESTORE(comm, iallreduce, base, module->iallreduce, module->iallreduce_module);

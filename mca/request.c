@@ -1,7 +1,8 @@
 /* Requests of nonblocking and persistent collectives.
  *
- * They come from a free list, so that starting an operation allocates nothing once as many requests were made as are in use
- * at a time. A request keeps its communicator alive until it is freed, which happens in the application's own wait or test
+ * They come from a pool, so that starting an operation allocates nothing once as many requests were made as are in use at a
+ * time. (Open MPI's own free list is not used: its inline code needs a 16-byte compare-and-swap in 4.1, so it would tie us to the
+ * compiler flags that Open MPI was built with.) A request keeps its communicator alive until it is freed, which happens in the application's own wait or test
  * and not from progress: the last reference destroys the communicator, and with it the runtime's part of it.
  *
  * Freeing a persistent request while it is active lets the operation end first; the request is then freed by the sweep. */
@@ -11,16 +12,31 @@
 
 enum phase { kActive, kEnded, kAbandoned /* freed by the application while active */ };
 
-static opal_free_list_t pool;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static gpurdma_request_t *_Atomic abandoned; /* those that have ended; linked through `spare[0]` */
+static gpurdma_request_t *pool;              /* not in use */
+static gpurdma_request_t *_Atomic abandoned; /* abandoned, and ended since */
+
+static void push(gpurdma_request_t *request) {
+  pthread_mutex_lock(&lock);
+  request->next = pool;
+  pool = request;
+  pthread_mutex_unlock(&lock);
+}
+
+static gpurdma_request_t *pop(void) {
+  pthread_mutex_lock(&lock);
+  gpurdma_request_t *request = pool;
+  if (NULL != request) pool = request->next;
+  pthread_mutex_unlock(&lock);
+  return NULL == request ? OBJ_NEW(gpurdma_request_t) : request;
+}
 
 static int release(gpurdma_request_t *request) {
   ompi_communicator_t *comm = request->comm;
   if (NULL != request->persistent) gpurdma_persistent_free(request->persistent);
   request->persistent = NULL;
   request->comm = NULL;
-  opal_free_list_return(&pool, &request->super.super.super);
+  push(request);
   OBJ_RELEASE(comm);
   return OMPI_SUCCESS;
 }
@@ -75,19 +91,17 @@ static void construct(gpurdma_request_t *request) {
 
 OBJ_CLASS_INSTANCE(gpurdma_request_t, ompi_coll_base_nbc_request_t, construct, NULL);
 
-int gpurdma_mca_requests_open(void) {
-  OBJ_CONSTRUCT(&pool, opal_free_list_t);
-  return opal_free_list_init(&pool, sizeof(gpurdma_request_t), opal_cache_line_size, OBJ_CLASS(gpurdma_request_t), 0, 0,
-                             0, -1, 16, NULL, 0, NULL, NULL, NULL);
-}
-
 void gpurdma_mca_requests_close(void) {
   gpurdma_mca_requests_sweep();
-  OBJ_DESTRUCT(&pool);
+  while (NULL != pool) {
+    gpurdma_request_t *request = pool;
+    pool = request->next;
+    OBJ_RELEASE(request);
+  }
 }
 
 gpurdma_request_t *gpurdma_mca_request_new(ompi_communicator_t *comm, bool persistent) {
-  gpurdma_request_t *request = (gpurdma_request_t *)opal_free_list_get(&pool);
+  gpurdma_request_t *request = pop();
   if (NULL == request) return NULL;
   ompi_request_t *handle = &request->super.super;
   OMPI_REQUEST_INIT(handle, persistent);
@@ -115,7 +129,7 @@ void gpurdma_mca_completed(void *cookie, int status) {
     return;
   }
   pthread_mutex_lock(&lock);
-  request->spare[0] = abandoned;
+  request->next = abandoned;
   abandoned = request;
   pthread_mutex_unlock(&lock);
 }
@@ -128,7 +142,7 @@ void gpurdma_mca_requests_sweep(void) {
   pthread_mutex_unlock(&lock);
   while (NULL != list) {
     gpurdma_request_t *request = list;
-    list = request->spare[0];
+    list = request->next;
     (void)release(request);
   }
 }
