@@ -1,132 +1,179 @@
 /* The MCA variables coll_gpurdma_*, with the help texts that `ompi_info --param coll gpurdma --level 9` shows.
  *
  * A bad value never ends the job: the process that has it does not take part, so that gpurdma is active on none of its
- * communicators and the component beneath runs. Words are registered as strings and parsed here, since the releases treat a bad
- * value of an MCA enumeration differently. */
+ * communicators and the component beneath runs. All values are registered as strings and parsed here: of a number that it cannot
+ * read Open MPI silently takes what it can, and a bad value of an enumeration means something else in each release. */
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "mca/gpurdma_mca.h"
 
-#define BAD_VALUE \
-  " A bad value is reported, and the component beneath gpurdma runs instead." /* said where a value can be bad */
+#define BAD_VALUE " A bad value is reported, and the component beneath gpurdma runs instead."
+#define SAME_EVERYWHERE " Must be the same in all processes."
 
 gpurdma_mca_settings_t gpurdma_mca_settings;
 
-/* What the variables are stored in; Open MPI frees the strings. */
+/* What the variables are stored in. Open MPI copies what is there at first, and frees its copies. */
 static struct {
-  char *scope, *algorithm;
-  size_t piece;
-  int depth, verbose;
-  double deadline, stall_warning;
-} variables;
+  char *scope, *priority, *algorithm, *piece, *depth, *deadline, *stall_warning, *verbose, *test_unable;
+} words;
 
-static char unreadable[64]; /* the first variable whose value Open MPI could not read */
+/* The defaults as words. */
+static struct {
+  char piece[24], depth[24], deadline[32], stall_warning[32], verbose[24];
+} defaults;
 
-static void add(const char *name, const char *help, mca_base_var_type_t type, mca_base_var_info_lvl_t level,
-                void *storage) {
-  const int index = mca_base_component_var_register(&mca_coll_gpurdma_component.collm_version, name, help, type, NULL,
-                                                    0, 0, level, MCA_BASE_VAR_SCOPE_READONLY, storage);
-  if (index < 0 && '\0' == unreadable[0]) snprintf(unreadable, sizeof unreadable, "%s", name);
+static void add(const char *name, const char *help, mca_base_var_info_lvl_t level, char **word, char *initial) {
+  *word = initial;
+  (void)mca_base_component_var_register(&mca_coll_gpurdma_component.collm_version, name, help, MCA_BASE_VAR_TYPE_STRING,
+                                        NULL, 0, 0, level, MCA_BASE_VAR_SCOPE_READONLY, word);
 }
 
-static void add_selection(void) {
-  char *help = NULL;
-  const int length = asprintf(&help,
-                              "Algorithm that every allreduce uses: auto (a built-in table decides by ranks and bytes) "
-                              "or one of %s. Must be the same in all processes." BAD_VALUE,
-                              gpurdma_algorithm_names());
-  add("algorithm", length < 0 ? "Algorithm that every allreduce uses" : help, MCA_BASE_VAR_TYPE_STRING,
-      OPAL_INFO_LVL_5, &variables.algorithm);
-  if (length >= 0) free(help);
+static void write_defaults(const gpurdma_settings_t *core) {
+  snprintf(defaults.piece, sizeof defaults.piece, "%zu", core->piece);
+  snprintf(defaults.depth, sizeof defaults.depth, "%d", core->depth);
+  snprintf(defaults.deadline, sizeof defaults.deadline, "%g", core->deadline_s);
+  snprintf(defaults.stall_warning, sizeof defaults.stall_warning, "%g", core->stall_warning_s);
+  snprintf(defaults.verbose, sizeof defaults.verbose, "%d", core->verbose);
+}
+
+static void add_choice(void) {
+  char help[1024];
+  add("scope",
+      "On which communicators gpurdma is active: auto (where a member has a GPU, and on all if the user named gpurdma in "
+      "--mca coll), always, never." SAME_EVERYWHERE BAD_VALUE,
+      OPAL_INFO_LVL_2, &words.scope, "auto");
+  add("priority",
+      "Priority among the coll components, at most 100, above the components that gpurdma is to replace; negative: never "
+      "used." SAME_EVERYWHERE BAD_VALUE,
+      OPAL_INFO_LVL_6, &words.priority, "95");
+  snprintf(help, sizeof help,
+           "Algorithm of every allreduce: auto (a built-in table decides by ranks and bytes) or one of "
+           "%s." SAME_EVERYWHERE BAD_VALUE,
+           gpurdma_algorithm_names());
+  add("algorithm", help, OPAL_INFO_LVL_5, &words.algorithm, "auto");
   add("piece",
-      "Bytes in one message of a pipelined algorithm; 0: a built-in table decides. Must be the same in all "
-      "processes." BAD_VALUE,
-      MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_5, &variables.piece);
+      "Bytes in one message of a pipelined algorithm, as 65536 or 64k; 0: a built-in table "
+      "decides." SAME_EVERYWHERE BAD_VALUE,
+      OPAL_INFO_LVL_5, &words.piece, defaults.piece);
   add("depth",
-      "Pieces that a process has room to receive ahead from each neighbour; 0: a built-in table decides. Must be the same "
-      "in all processes." BAD_VALUE,
-      MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_5, &variables.depth);
+      "Pieces that a process has room to receive ahead from each neighbour; 0: a built-in table "
+      "decides." SAME_EVERYWHERE BAD_VALUE,
+      OPAL_INFO_LVL_5, &words.depth, defaults.depth);
 }
 
 static void add_failures(void) {
   add("deadline",
       "Seconds after which an operation that has not ended fails with an MPI error; 0: never, since processes may "
       "legally be hours apart." BAD_VALUE,
-      MCA_BASE_VAR_TYPE_DOUBLE, OPAL_INFO_LVL_4, &variables.deadline);
+      OPAL_INFO_LVL_4, &words.deadline, defaults.deadline);
   add("stall_warning",
       "Seconds after which an operation that has not ended is reported once, with the processes that it waits for; 0: "
       "never." BAD_VALUE,
-      MCA_BASE_VAR_TYPE_DOUBLE, OPAL_INFO_LVL_4, &variables.stall_warning);
+      OPAL_INFO_LVL_4, &words.stall_warning, defaults.stall_warning);
+  add("test_unable",
+      "For tests: the process with this rank in MPI_COMM_WORLD behaves as if gpurdma could not start there; -1: none.",
+      OPAL_INFO_LVL_9, &words.test_unable, "-1");
 }
 
 static void add_sight(void) {
   add("verbose",
       "What is printed: 0 errors, 1 also warnings, 2 also one line for each communicator that says whether gpurdma is active on "
       "it and why, 3 and 4 also details for debugging." BAD_VALUE,
-      MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_2, &variables.verbose);
+      OPAL_INFO_LVL_2, &words.verbose, defaults.verbose);
   gpurdma_mca_settings.summary = false;
-  add("summary",
+  (void)mca_base_component_var_register(
+      &mca_coll_gpurdma_component.collm_version, "summary",
       "Whether process 0 of the job prints a small table at MPI_Finalize, on standard error, of what it did: calls, bytes, "
       "algorithm, path and time. It speaks of that process alone.",
-      MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_2, &gpurdma_mca_settings.summary);
-  gpurdma_mca_settings.test_unable = -1;
-  add("test_unable",
-      "For tests: the process with this rank in MPI_COMM_WORLD behaves as if gpurdma could not start there; -1: none.",
-      MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_9, &gpurdma_mca_settings.test_unable);
+      MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_2, MCA_BASE_VAR_SCOPE_READONLY, &gpurdma_mca_settings.summary);
 }
 
 void gpurdma_mca_settings_register(void) {
-  gpurdma_settings_t *core = &gpurdma_mca_settings.core;
-  gpurdma_settings_default(core);
-  unreadable[0] = '\0';
-  variables.scope = "auto";
-  variables.algorithm = "auto";
-  variables.piece = core->piece;
-  variables.depth = core->depth;
-  variables.deadline = core->deadline_s;
-  variables.stall_warning = core->stall_warning_s;
-  variables.verbose = core->verbose;
-  gpurdma_mca_settings.priority = 95;
-
-  add("scope",
-      "On which communicators gpurdma is active: auto (where a member has a GPU, and on all if the user named gpurdma in "
-      "--mca coll), always, never. Must be the same in all processes." BAD_VALUE,
-      MCA_BASE_VAR_TYPE_STRING, OPAL_INFO_LVL_2, &variables.scope);
-  add("priority",
-      "Priority among the coll components, at most 100; negative: never used. Must be above the components that gpurdma is "
-      "to replace. Must be the same in all processes.",
-      MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_6, &gpurdma_mca_settings.priority);
-  add_selection();
+  gpurdma_settings_default(&gpurdma_mca_settings.core);
+  write_defaults(&gpurdma_mca_settings.core);
+  add_choice();
   add_failures();
   add_sight();
 }
 
+static bool is_empty(const char *word) { return NULL == word || '\0' == *word; }
+
 static bool parse_scope(const char *word, int *scope) {
-  if (NULL == word || '\0' == *word || 0 == strcmp(word, "auto")) *scope = GPURDMA_SCOPE_AUTO;
+  if (is_empty(word) || 0 == strcmp(word, "auto")) *scope = GPURDMA_SCOPE_AUTO;
   else if (0 == strcmp(word, "always")) *scope = GPURDMA_SCOPE_ALWAYS;
   else if (0 == strcmp(word, "never")) *scope = GPURDMA_SCOPE_NEVER;
   else return false;
   return true;
 }
 
+static bool parse_int(const char *word, int *value) {
+  char *end = NULL;
+  if (is_empty(word)) return true;
+  const long number = strtol(word, &end, 10);
+  if ('\0' != *end || number < INT_MIN || number > INT_MAX) return false;
+  *value = (int)number;
+  return true;
+}
+
+static bool parse_seconds(const char *word, double *value) {
+  char *end = NULL;
+  if (is_empty(word)) return true;
+  const double number = strtod(word, &end);
+  if ('\0' != *end || !isfinite(number) || number < 0) return false;
+  *value = number;
+  return true;
+}
+
+static bool parse_bytes(const char *word, size_t *value) {
+  static const char kUnits[] = "kmg";
+  char *end = NULL;
+  if (is_empty(word)) return true;
+  errno = 0;
+  unsigned long long number = strtoull(word, &end, 10);
+  if (end == word || '-' == *word || 0 != errno) return false;
+  const char *unit = '\0' == *end ? NULL : strchr(kUnits, *end | 0x20); /* k and K alike */
+  if (NULL != unit && '\0' == *unit) unit = NULL;
+  for (const char *step = kUnits; NULL != unit && step <= unit; ++step) {
+    if (number > SIZE_MAX / 1024) return false;
+    number *= 1024;
+  }
+  if (NULL != unit) ++end;
+  if ('\0' != *end) return false;
+  *value = (size_t)number;
+  return true;
+}
+
 bool gpurdma_mca_settings_check(char *message, size_t size) {
   gpurdma_settings_t *core = &gpurdma_mca_settings.core;
-  core->verbose = variables.verbose;
-  if ('\0' != unreadable[0]) {
-    snprintf(message, size, "setting coll_gpurdma_%s is not a number that is allowed: see ompi_info --param coll gpurdma --level 9",
-             unreadable);
+  gpurdma_settings_default(core);
+  gpurdma_mca_settings.priority = 95;
+  gpurdma_mca_settings.test_unable = -1;
+  core->algorithm = is_empty(words.algorithm) ? "auto" : words.algorithm;
+  const struct {
+    bool good;
+    const char *name, *word, *allowed;
+  } checks[] = {
+      {parse_int(words.verbose, &core->verbose), "verbose", words.verbose, "allowed are 0 to 4"},
+      {parse_scope(words.scope, &core->scope), "scope", words.scope, "allowed are auto, always, never"},
+      {parse_int(words.priority, &gpurdma_mca_settings.priority), "priority", words.priority, "a whole number is allowed"},
+      {parse_bytes(words.piece, &core->piece), "piece", words.piece, "a number of bytes is allowed, as 65536 or 64k"},
+      {parse_int(words.depth, &core->depth), "depth", words.depth, "a whole number is allowed"},
+      {parse_seconds(words.deadline, &core->deadline_s), "deadline", words.deadline, "a number of seconds is allowed"},
+      {parse_seconds(words.stall_warning, &core->stall_warning_s), "stall_warning", words.stall_warning,
+       "a number of seconds is allowed"},
+      {parse_int(words.test_unable, &gpurdma_mca_settings.test_unable), "test_unable", words.test_unable,
+       "a rank is allowed"},
+  };
+  for (size_t index = 0; index < sizeof checks / sizeof *checks; ++index) {
+    if (checks[index].good) continue;
+    snprintf(message, size, "setting coll_gpurdma_%s is \"%s\"; %s", checks[index].name, checks[index].word,
+             checks[index].allowed);
     return false;
   }
-  if (!parse_scope(variables.scope, &core->scope)) {
-    snprintf(message, size, "setting coll_gpurdma_scope is \"%s\"; allowed are auto, always, never", variables.scope);
-    return false;
-  }
-  core->algorithm = NULL == variables.algorithm ? "auto" : variables.algorithm;
-  core->piece = variables.piece;
-  core->depth = variables.depth;
-  core->deadline_s = variables.deadline;
-  core->stall_warning_s = variables.stall_warning;
   return GPURDMA_OK == gpurdma_settings_check(core, message, size);
 }
