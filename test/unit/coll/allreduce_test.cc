@@ -36,12 +36,13 @@ std::vector<Plan> plans_of(const Algorithm& algorithm, int ranks, size_t count, 
 
 uint64_t contribution(int rank, size_t i) { return test::mix((i + 1) * 131 + rank) >> 8; }
 
-std::string check(const std::vector<Plan>& plans, size_t count, bool in_place) {
+// any_start: lower ranks are on the left, but the lowest of all need not be rank 0, as on a ring.
+std::string check(const std::vector<Plan>& plans, size_t count, bool in_place, bool any_start) {
   const int ranks = static_cast<int>(plans.size());
   std::vector<Memory> memory(ranks);
   for (int rank = 0; rank < ranks; ++rank) {
     auto& own = in_place ? memory[rank].output : memory[rank].input;
-    for (size_t i = 0; i < count; ++i) own.push_back({contribution(rank, i), test::mix(rank + 1)});
+    for (size_t i = 0; i < count; ++i) own.push_back({contribution(rank, i), test::mix(rank + 1), rank, rank});
     memory[rank].output.resize(count);
     memory[rank].scratch.resize(plans[rank].scratch_elements());
   }
@@ -54,6 +55,9 @@ std::string check(const std::vector<Plan>& plans, size_t count, bool in_place) {
       if (result.sum != sum) return "wrong sum of element " + std::to_string(i) + " on rank " + std::to_string(rank);
       if (result.history != memory[0].output[i].history) {
         return "element " + std::to_string(i) + " was reduced otherwise on rank " + std::to_string(rank);
+      }
+      if (result.first < 0 || (!any_start && result.first != 0)) {
+        return "element " + std::to_string(i) + " was not reduced in the order of ranks";
       }
     }
   }
@@ -82,7 +86,7 @@ TEST(Allreduce, EveryAlgorithmRanksCountPieceDepth) {
                          std::to_string(count) + " piece " + std::to_string(tuning.piece) + " depth " +
                          std::to_string(tuning.depth) + (in_place ? " in place" : ""));
             const std::vector<Plan> plans = plans_of(*algorithm, ranks, count, in_place, tuning);
-            ASSERT_EQ(check(plans, count, in_place), "");
+            ASSERT_EQ(check(plans, count, in_place, algorithm->limits.commutative), "");
             for (const Plan& plan : plans) ASSERT_EQ(check_messages(plan, tuning.piece), "");
           }
         }
@@ -96,7 +100,8 @@ TEST(Allreduce, EveryAlgorithmAmongManyRanks) {
     for (int ranks : {32, 33, 61, 127}) {
       if (!algorithm->takes(ranks)) continue;
       SCOPED_TRACE(std::string(algorithm->name) + " ranks " + std::to_string(ranks));
-      EXPECT_EQ(check(plans_of(*algorithm, ranks, 1009, false, {7, 2}), 1009, false), "");
+      const std::vector<Plan> plans = plans_of(*algorithm, ranks, 1009, false, {7, 2});
+      EXPECT_EQ(check(plans, 1009, false, algorithm->limits.commutative), "");
     }
   }
 }
@@ -116,7 +121,7 @@ TEST(Allreduce, EveryAlgorithmInAGroup) {
     std::vector<Memory> memory(8);
     for (int rank = 0; rank < 8; ++rank) {
       plans[rank].seal();
-      memory[rank].output.assign(10, Element{uint64_t{1} << rank, 0});
+      memory[rank].output.assign(10, Element{uint64_t{1} << rank, 0, 0, 0});
       memory[rank].scratch.resize(plans[rank].scratch_elements());
     }
     ASSERT_TRUE(Interpreter(plans, memory).run());

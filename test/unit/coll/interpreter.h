@@ -2,8 +2,9 @@
 // what an algorithm means, without an engine. (Whether it also runs under every order and delay is the simulator's
 // question.)
 //
-// An element is a number and the history of its reductions; the op adds the numbers, and joins the histories so that
-// neither the order of operands nor the grouping can be exchanged unnoticed.
+// An element is a number, the history of its reductions, and the run of ranks that it stands for. The op adds the
+// numbers, joins the histories so that neither the order of operands nor the grouping can be exchanged unnoticed, and
+// joins the runs, where that of the right operand begins behind that of the left one (or again at rank 0).
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -20,6 +21,7 @@ namespace gpurdma::test {
 struct Element {
   uint64_t sum = 0;
   uint64_t history = 0;
+  int first = -1, last = -1;  // ranks; -1: no run
 };
 
 inline uint64_t mix(uint64_t value) {
@@ -28,7 +30,8 @@ inline uint64_t mix(uint64_t value) {
 }
 
 inline Element apply(const Element& left, const Element& right) {
-  return {left.sum + right.sum, mix(mix(left.history) + right.history)};
+  const bool run = left.first >= 0 && (right.first == left.last + 1 || right.first == 0);
+  return {left.sum + right.sum, mix(mix(left.history) + right.history), run ? left.first : -1, run ? right.last : -1};
 }
 
 struct Memory {  // of one rank
@@ -96,7 +99,7 @@ class Interpreter {
         if (op.consumer == Plan::kNone) {
           std::copy(message.begin(), message.end(), to);
         } else {
-          std::fill(to, to + op.dst.n, Element{666, 666});
+          std::fill(to, to + op.dst.n, Element{666, 666, -1, -1});
           direct_[rank][op.consumer] = {&op.dst, std::move(message)};
         }
         return true;
