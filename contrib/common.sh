@@ -38,7 +38,7 @@ logged() {
   local name=$1 log=$LOGS/${1//[ \/]/-}.log start=$SECONDS sign=20 status=0 pid
   shift
   mkdir -p "$LOGS"
-  printf '   %-40s' "$name"
+  [ ! -t 1 ] || printf '   %-40s' "$name"
   "$@" > "$log" 2>&1 < /dev/null &
   pid=$!
   while kill -0 "$pid" 2> /dev/null; do
@@ -46,14 +46,15 @@ logged() {
     if [ -t 1 ]; then
       printf '\r   %-40s %4d s' "$name" $((SECONDS - start))
     elif [ $((SECONDS - start)) -ge $sign ]; then
-      printf ' %d s ...' $sign
+      printf '   %-40s %4d s ...\n' "$name" $sign
       sign=$((sign + 20))
     fi
   done
   wait "$pid" || status=$?
-  [ ! -t 1 ] || printf '\r   %-40s' "$name"
+  [ ! -t 1 ] || printf '\r'
+  printf '   %-40s' "$name"
   if [ $status = 0 ]; then
-    printf ' %4d s\n' $((SECONDS - start))
+    printf ' %4d s    \n' $((SECONDS - start))
   else
     printf ' FAILED, status %d after %d s. The end of %s:\n' $status $((SECONDS - start)) "$log"
     tail -n 30 "$log" | sed 's/^/   | /'
@@ -62,6 +63,7 @@ logged() {
 }
 
 BUILD_PACKAGES=(g++ make autoconf automake libtool pkg-config openmpi-bin libopenmpi-dev libucx-dev)
+TEST_PACKAGES=(libgtest-dev libbenchmark-dev python3 python3-mpi4py python3-numpy gfortran gdb)
 
 # install_packages "what for" PACKAGE...: installs those that are missing.
 install_packages() {
