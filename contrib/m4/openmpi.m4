@@ -67,6 +67,7 @@ an Open MPI that you build yourself: configure it with --with-devel-headers])])
   AS_CASE([$OMPI_SERIES],
     [4.1|5.0], [OMPI_LIBS="$gpurdma_libdirs -lmpi -lopen-pal"],
     [OMPI_LIBS="$gpurdma_libdirs -lopen_mpi -lopen-pal"])
+  AS_CASE([$OMPI_SERIES], [4.1], [], [GPURDMA_PMIX_LIBS])
   GPURDMA_OPENMPI_THREADS
   GPURDMA_OPENMPI_LINK
   AC_SUBST([OMPI_VERSION])
@@ -90,6 +91,22 @@ AC_DEFUN([GPURDMA_PMIX], [
     AC_MSG_ERROR([pmix.h was not found, which Open MPI $OMPI_VERSION's component headers include.
 Debian: libpmix-dev pkg-config, RPM: pmix-devel pkgconf-pkg-config])])
   CPPFLAGS=$gpurdma_save_CPPFLAGS
+])
+
+# The library that Open MPI itself uses: within libopen-pal, beside it, or the system's.
+AC_DEFUN([GPURDMA_PMIX_LIBS], [
+  AC_MSG_CHECKING([for the PMIx library])
+  gpurdma_save_LIBS=$LIBS
+  gpurdma_found=no
+  for gpurdma_pmix in "" "-lpmix" "`test "x$PKG_CONFIG" = x || "$PKG_CONFIG" --libs pmix 2>/dev/null`"; do
+    LIBS="$OMPI_LIBS $gpurdma_pmix $gpurdma_save_LIBS"
+    AC_LINK_IFELSE([AC_LANG_PROGRAM([[int PMIx_Get(void);]], [[return PMIx_Get();]])], [gpurdma_found=yes; break])
+  done
+  LIBS=$gpurdma_save_LIBS
+  AC_MSG_RESULT([$gpurdma_found])
+  AS_IF([test $gpurdma_found = no],
+    [AC_MSG_ERROR([PMIx was not found. Debian: libpmix-dev pkg-config, RPM: pmix-devel pkgconf-pkg-config])])
+  OMPI_LIBS="$OMPI_LIBS $gpurdma_pmix"
 ])
 
 # The headers of 5.0 and later name their thread header by macro; the stand-in in mca/compat is for pthreads.
