@@ -12,7 +12,7 @@ struct Hello {
   static constexpr uint32_t kMagic = 0x47505231;  // "GPR1": changes with every change of the wire format
   uint32_t magic;
   uint32_t handle;         // the sender's handle of this communicator
-  uint32_t able;           // 0: the sender has no transport, and every operation with it fails
+  uint32_t able;           // 0: the sender has no transport or closed the communicator: every operation with it fails
   uint32_t address_bytes;  // the transport's address follows
 };
 
@@ -44,7 +44,7 @@ bool Communicator::has_started(Number number) const {
 
 void Communicator::greet(int rank, Transport& transport) {
   Span<const char> address;
-  const bool able = transport.address(&address) == Status::ok;
+  const bool able = closed == Status::ok && transport.address(&address) == Status::ok;
   auto greeting = std::make_unique<Greeting>();
   greeting->rank = rank;
   greeting->mine_bytes = sizeof(Hello) + address.size();
@@ -95,7 +95,7 @@ Status Communicator::answered(const Greeting& greeting, size_t bytes, Transport&
     return Status::transport;
   }
   if (!hello.able) {
-    GPURDMA_LOG(error, "communicator %s: rank %d could not start UCX, see its own messages", name.c_str(), greeting.rank);
+    GPURDMA_LOG(error, "communicator %s: rank %d cannot take part, see its own messages", name.c_str(), greeting.rank);
     return Status::remote;
   }
   Link& to = link(greeting.rank);

@@ -28,6 +28,7 @@ struct CommHooks {
 struct Link {
   enum class State : uint8_t { none, exchanging, up, lost } state = State::none;
   Path path = Path::self;
+  bool told_closed = false;  // that we closed the communicator
   PeerId peer = 0;
   uint32_t handle = 0;  // the peer's handle of this communicator
 };

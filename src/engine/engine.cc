@@ -81,19 +81,24 @@ void Engine::close(Communicator& comm, Status why, int host_error) {
   if (comm.closed != Status::ok) return;
   comm.closed = why;
   GPURDMA_LOG(error, "communicator %s: closed to gpurdma after a failure: %s", comm.name.c_str(), text(why));
+  tell_closed(comm);
+  while (Run* run = first_active(comm, [](const Run& r) { return r.abandoned_ticks == 0; })) {
+    run->abandoned_ticks = clock::ticks();
+    run->abandon(why, host_error);
+    if (!run->started()) start(*run);
+    settle(*run);
+  }
+}
+
+// Tells those who can be reached and do not know; called again when more can be reached.
+void Engine::tell_closed(Communicator& comm) {
   for (int rank = 0; rank < comm.size; ++rank) {
-    const Link& link = comm.link(rank);
-    if (link.state != Link::State::up) continue;
+    Link& link = comm.link(rank);
+    if (link.state != Link::State::up || link.told_closed) continue;
+    link.told_closed = true;
     const Header header{0, link.handle, uint32_t(comm.rank), 0, Header::Kind::closed};
     if (transport_.send(link.peer, header, nullptr, 0, kNoToken) == Transport::Sent::failed)
       GPURDMA_LOG(debug, "communicator %s: rank %d could not be told", comm.name.c_str(), rank);
-  }
-  while (Run* run = first_active(comm, [](const Run& r) { return !r.abandoned; })) {
-    run->abandoned = true;
-    if (!run->started()) start(*run);
-    run->abandon(why, host_error);
-    run->for_peers_in_flight([&](const Link& link) { transport_.abandon(link.peer); });
-    settle(*run);
   }
 }
 
@@ -118,6 +123,7 @@ Run* Engine::take_run() {
 Status Engine::begin(const Plan& plan, Communicator& comm, Number number, const Binding& binding, const Ticket& ticket,
                      Run** out) {
   if (comm.closed != Status::ok) {
+    link_peers(comm, plan);  // those who do not know yet learn it from the Hello
     if (host_.plan_released) host_.plan_released(host_.context, plan);
     return Status::closed;
   }
@@ -139,7 +145,7 @@ Status Engine::begin(const Plan& plan, Communicator& comm, Number number, const 
   ++active_count_;
   mailbox_.add(*run);
   *out = run;
-  link_peers(*run);
+  link_peers(comm, plan);
   if (linked(*run)) {
     start(*run);
     settle(*run);
@@ -147,9 +153,8 @@ Status Engine::begin(const Plan& plan, Communicator& comm, Number number, const 
   return Status::ok;
 }
 
-void Engine::link_peers(Run& run) {
-  Communicator& comm = run.comm();
-  for (const Plan::Peer& peer : run.plan().peers()) {
+void Engine::link_peers(Communicator& comm, const Plan& plan) {
+  for (const Plan::Peer& peer : plan.peers()) {
     if (comm.link(peer.rank).state != Link::State::none) continue;
     if (!comm.greeting()) greeting_.push_back(&comm);
     comm.greet(peer.rank, transport_);
@@ -175,6 +180,7 @@ void Engine::poll_links() {
       greeting_.pop_back();
     }
     if (changed == 0) continue;
+    if (comm.closed != Status::ok) tell_closed(comm);
     while (Run* run = first_active(comm, [](const Run& r) { return !r.started() && linked(r); })) {
       start(*run);
       settle(*run);
@@ -194,8 +200,7 @@ void Engine::start(Run& run) {
 
 // Whether the run has ended: then it leaves the active ones.
 void Engine::settle(Run& run) {
-  const Status status = run.status();
-  if (status == Status::transport || status == Status::peer_lost) close(run.comm(), status);
+  if (run.out_of_step()) close(run.comm(), run.status());
   if (!run.over() || run.settled) return;
   run.settled = true;
   mailbox_.remove(run);
@@ -233,15 +238,15 @@ int Engine::finished(Ended* ended, int room) {
 // ---- messages ----
 
 void Engine::arrived(const Header& header, const Payload& payload) {
-  Run* run = mailbox_.find(header.comm, header.operation);
-  if (run && run->started() && header.kind != Header::Kind::closed) {
-    run->arrived(header, payload);
-    if (run->over() || run->status() != Status::ok) settle(*run);
-    return;
-  }
   Communicator* comm = find(header.comm);
   if (!comm || header.source >= uint32_t(comm->size)) return drop(payload);
   if (header.kind == Header::Kind::closed) return close(*comm, Status::remote);
+  Run* run = mailbox_.find(header.comm, header.operation);
+  if (run && run->started()) {
+    run->arrived(header, payload);
+    if (run->over() || run->out_of_step()) settle(*run);
+    return;
+  }
   const bool past = !run && comm->has_started(Number(header.operation));
   if (past || comm->closed != Status::ok) return drop(payload);
   Parked* parked = mailbox_.copy(header, payload);

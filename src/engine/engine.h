@@ -23,6 +23,7 @@ class Engine final : public Inbox {
     double deadline_s = 0;       // 0: none
     double stall_warning_s = 0;  // 0: never
     size_t scratch = SIZE_MAX;   // most bytes of scratch at once
+    double grace_s = 1;          // for peers to let go of what is in flight, once a communicator was closed
   };
   // What the owner of the process offers. plan_released: a plan given to begin() is not used any more; called under the lock.
   struct Host {
@@ -46,7 +47,8 @@ class Engine final : public Inbox {
   Communicator* new_communicator(int rank, int size, const char* name, const CommHooks& hooks);
   // No run on it may be active.
   void free_communicator(Communicator* comm);
-  // Closes a communicator after a failure, tells the peers, and gives its runs up. host_error: see CommHooks::broken.
+  // Closes a communicator after a failure, tells the peers, and gives its runs up. They end when nothing is in flight any more: peers that
+  // live let go of it when they are told, the others are abandoned, with all communicators that they share with us. host_error: see CommHooks::broken.
   void close(Communicator& comm, Status why, int host_error = 0);
 
   // Starts a plan as soon as its peers are linked. ticket.cookie == nullptr: the caller must wait() for the run. Otherwise it will be among
@@ -79,8 +81,9 @@ class Engine final : public Inbox {
   };
 
   Communicator* find(uint32_t handle) const;
+  void tell_closed(Communicator& comm);
   Run* take_run();
-  void link_peers(Run& run);
+  void link_peers(Communicator& comm, const Plan& plan);
   static bool linked(const Run& run);
   void poll_links();
   void start(Run& run);

@@ -67,7 +67,14 @@ void Engine::tick() {
 
 void Engine::check(Run& run, uint64_t now) {
   Communicator& comm = run.comm();
-  if (comm.closed != Status::ok) return;
+  if (run.abandoned_ticks != 0) {
+    if (clock::seconds(now - run.abandoned_ticks) > limits_.grace_s)
+      run.for_peers_in_flight([&](const Link& link) {
+        transport_.abandon(link.peer);
+        lost(link.peer);
+      });
+    return;
+  }
   if (comm.hooks.broken) {
     const int error = comm.hooks.broken(comm.hooks.opaque);
     if (error != 0) return close(comm, Status::peer_lost, error);

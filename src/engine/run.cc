@@ -51,7 +51,8 @@ Status Run::bind(const Plan& plan, Communicator& comm, Number number, const Bind
   started_ = false;
   status_ = plan.scratch_elements() && !scratch ? Status::no_memory : Status::ok;
   host_error_ = 0;
-  warned = abandoned = settled = false;
+  out_of_step_ = warned = settled = false;
+  abandoned_ticks = 0;
   flows_.resize(plan.peers().size());
   for (size_t i = 0; i < flows_.size(); ++i) {
     const Plan::Peer& peer = plan.peers()[i];
@@ -67,7 +68,7 @@ uint32_t Run::uncredited(Span<const uint32_t> messages) const {
   uint32_t n = 0;
   for (const uint32_t op : messages) {
     const PlanOp& o = plan_->ops()[op];
-    bytes += o.dst.n * element_;
+    bytes += std::max(o.a.n, o.dst.n) * element_;  // of a send, of a recv
     if (bytes > Transport::kInline) break;
     ++n;
   }
@@ -83,10 +84,13 @@ Run::Flow* Run::flow_of(int rank) {
 
 void Run::start() {
   started_ = true;
-  if (status_ != Status::ok)
+  if (plan_->scratch_elements() && !scratch())
     GPURDMA_LOG(error, "communicator %s: no memory for %zu bytes of scratch", comm_->name.c_str(), scratch_bytes());
-  for (Flow& flow : flows_)
-    if (comm_->link(flow.peer->rank).state == Link::State::lost) lose(flow);
+  for (Flow& flow : flows_) {
+    if (comm_->link(flow.peer->rank).state != Link::State::lost) continue;
+    fail(Status::peer_lost, flow.peer->rank, "a peer that cannot be reached");
+    lose(flow);
+  }
   for (const uint32_t op : plan_->roots()) {
     Queue& queue = plan_->ops()[op].kind <= Kind::recv ? messages_ : work_;
     queue.ops[queue.tail++] = op;
@@ -224,9 +228,7 @@ void Run::arrived(const Header& header, const Payload& payload) {
   Parked* parked = mailbox_.copy(header, payload);
   if (!parked) {
     if (payload.offer) transport_.refuse(payload.offer);
-    comm_->closed = Status::no_memory;  // the message is gone, so this run cannot go on in step
-    fail(Status::no_memory, int(header.source), "keeping an early message");
-    return abandon(Status::no_memory);
+    return fail(Status::no_memory, int(header.source), "keeping an early message");
   }
   parked->next = parked_;
   parked_ = parked;
@@ -309,6 +311,7 @@ void Run::completed(uint32_t op, Status status) {
 // ---- failing ----
 
 void Run::fail(Status why, int rank, const char* what) {
+  if (why != Status::remote) out_of_step_ = true;
   if (status_ != Status::ok) return;
   status_ = why;
   GPURDMA_LOG(error, "communicator %s: operation %llu on rank %d fails at %s, peer rank %d over %s: %s", comm_->name.c_str(),

@@ -62,7 +62,7 @@ class Run {
   void completed(uint32_t op, Status status);
   // Nothing more comes from that rank.
   void lost(int rank);
-  // Gives up all peers: the run ends as soon as nothing is in flight. host_error: see CommHooks::broken.
+  // Gives up all peers, also before the start: the run ends as soon as nothing is in flight. host_error: see CommHooks::broken.
   void abandon(Status why, int host_error = 0);
 
   // Forgets the plan and what is still parked; afterwards bind() may be called again.
@@ -71,6 +71,8 @@ class Run {
   bool started() const { return started_; }
   bool over() const { return started_ && remaining_ == 0; }
   Status status() const { return status_; }
+  // A message was lost, not just its payload: peers would wait for it, so the communicator must be closed.
+  bool out_of_step() const { return out_of_step_; }
   int host_error() const { return host_error_; }
   uint32_t slot() const { return slot_; }
   const Plan& plan() const { return *plan_; }
@@ -94,9 +96,9 @@ class Run {
   Run* previous = nullptr;
   Ticket ticket;
   uint64_t start_ticks = 0;
-  bool warned = false;     // of a stall
-  bool abandoned = false;  // its communicator was closed
-  bool settled = false;    // its end was noticed
+  uint64_t abandoned_ticks = 0;  // when its communicator was closed
+  bool warned = false;   // of a stall
+  bool settled = false;  // its end was noticed
 
  private:
   static constexpr uint32_t kInFlight = UINT32_MAX - 1;
@@ -156,7 +158,7 @@ class Run {
   std::vector<Flow> flows_;            // in the order of plan.peers()
   Parked* parked_ = nullptr;           // messages whose receive is not ready
   uint32_t remaining_ = 0;
-  bool started_ = false;
+  bool started_ = false, out_of_step_ = false;
   Status status_ = Status::ok;
   int host_error_ = 0;
 };
