@@ -5,7 +5,6 @@
 // GPURDMA_TEST_ACTIVE=1 in the environment finish() fails when gpurdma ran no operation on this rank, with 0 when it
 // ran one; without that variable the tests also run where there is no gpurdma.
 #pragma once
-#define OMPI_SKIP_MPICXX 1  // C bindings only
 #include <mpi.h>
 #if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
 #include <mpi-ext.h>
