@@ -1,11 +1,11 @@
 /* Whether gpurdma is active on a communicator: computed by every member from the same facts, never negotiated.
  *
- * At open each process that is able publishes a small key in the job's modex, before MPI_Init's fence; a process that is not
- * able publishes none. Members' keys are looked up when a communicator is made and remembered, so that each is asked for once per
- * pair of processes (15 to 130 us). An absent key is found absent at once and not waited for.
+ * At open each process that is able publishes a small key in the job's modex, before MPI_Init's fence; a process that
+ * is not able publishes none. Members' keys are looked up when a communicator is made and remembered, so that each is
+ * asked for once per pair of processes (15 to 130 us). An absent key is found absent at once and not waited for.
  *
- * Members of several jobs (MPI_Comm_spawn or MPI_Comm_connect, then MPI_Intercomm_merge) have no common modex that is sure to
- * answer alike everywhere: such a communicator is left to the component beneath. */
+ * Members of several jobs (MPI_Comm_spawn or MPI_Comm_connect, then MPI_Intercomm_merge) have no common modex that is
+ * sure to answer alike everywhere: such a communicator is left to the component beneath. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -35,8 +35,8 @@ int gpurdma_mca_publish(uint32_t key) {
 static uint32_t look_up(opal_process_name_t name) {
   uint32_t key = 0, *into = &key;
   int failed = 0;
-  /* The local server answers at once, and knows every process once the fence has carried the data. Where a site turned that
-   * off it must be asked to fetch the key, and an absent one costs the two seconds that it waits. */
+  /* The local server answers at once, and knows every process once the fence has carried the data. Where a site turned
+   * that off it must be asked to fetch the key, and an absent one costs the two seconds that it waits. */
   if (opal_pmix_base_async_modex || !opal_pmix_collect_all_data) {
     OPAL_MODEX_RECV_VALUE(failed, key_name, &name, &into, GPURDMA_MODEX_UINT32);
   } else {

@@ -1,8 +1,8 @@
 /* What the component includes of Open MPI, and every difference between its releases 4.1, 5.0 and 6.0, in one place.
  *
- * In 4.1 and 5.0 the framework copies a module's functions into the communicator after it enabled the module, and counts the
- * references; in 6.0 a module puts its functions there itself and takes them out when it is disabled. Counts are int in
- * 4.1 and 5.0, size_t in 6.0. */
+ * In 4.1 and 5.0 the framework copies a module's functions into the communicator after it enabled the module, and
+ * counts the references; in 6.0 a module puts its functions there itself and takes them out when it is disabled. Counts
+ * are int in 4.1 and 5.0, size_t in 6.0. */
 #ifndef GPURDMA_MCA_COMPAT_H
 #define GPURDMA_MCA_COMPAT_H
 
@@ -49,25 +49,25 @@ typedef int gpurdma_count_t;
 #if defined(MCA_COLL_BASE_VERSION_3_0_0)
 #define GPURDMA_SAVE(comm, name, call, module) MCA_COLL_SAVE_API(comm, name, call, module, "gpurdma")
 #define GPURDMA_INSTALL(comm, name, call, module) MCA_COLL_INSTALL_API(comm, name, call, module, "gpurdma")
-#define GPURDMA_RESTORE(comm, name, ours, call, module)                                                        \
-  do {                                                                                                         \
+#define GPURDMA_RESTORE(comm, name, ours, call, module)                                                            \
+  do {                                                                                                             \
     if ((comm)->c_coll->coll_##name##_module == (ours)) MCA_COLL_INSTALL_API(comm, name, call, module, "gpurdma"); \
-    (module) = NULL;                                                                                           \
+    (module) = NULL;                                                                                               \
   } while (0)
 #define GPURDMA_FORGET(module) ((module) = NULL)
 #else
-#define GPURDMA_SAVE(comm, name, call, module)      \
-  do {                                              \
-    (call) = (comm)->c_coll->coll_##name;           \
+#define GPURDMA_SAVE(comm, name, call, module)       \
+  do {                                               \
+    (call) = (comm)->c_coll->coll_##name;            \
     (module) = (comm)->c_coll->coll_##name##_module; \
-    if (NULL != (module)) OBJ_RETAIN(module);       \
+    if (NULL != (module)) OBJ_RETAIN(module);        \
   } while (0)
 #define GPURDMA_INSTALL(comm, name, call, module) ((void)0)
 #define GPURDMA_RESTORE(comm, name, ours, call, module) ((void)0)
-#define GPURDMA_FORGET(module)                   \
-  do {                                           \
-    if (NULL != (module)) OBJ_RELEASE(module);   \
-    (module) = NULL;                             \
+#define GPURDMA_FORGET(module)                 \
+  do {                                         \
+    if (NULL != (module)) OBJ_RELEASE(module); \
+    (module) = NULL;                           \
   } while (0)
 #endif
 

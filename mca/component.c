@@ -4,8 +4,8 @@
  * context yet, and the key in the modex) - a query for each communicator - close, when all communicators are gone. With
  * MPI Sessions the round can be made several times.
  *
- * A process on which something fails opens all the same, but publishes no key: gpurdma is then active on no communicator that
- * it is a member of, and the components beneath serve it. */
+ * A process on which something fails opens all the same, but publishes no key: gpurdma is then active on no
+ * communicator that it is a member of, and the components beneath serve it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,19 +16,22 @@ gpurdma_runtime_t *gpurdma_mca_runtime;
 
 static bool named; /* the user named gpurdma in --mca coll */
 
-/* Open MPI compares the interface's version only after register and open have run, and would load a component of another
- * series. */
+/* Open MPI compares the interface's version only after register and open have run, and would load a component of
+ * another series. */
 static bool series_fits(void) {
   int major = 0, minor = 0;
   if (2 == sscanf(opal_version_string, "%d.%d", &major, &minor) && OMPI_MAJOR_VERSION == major &&
       OMPI_MINOR_VERSION == minor)
     return true;
-  opal_output(0, "gpurdma: this component was built for Open MPI %d.%d and is not used by Open MPI %s: install one built for it",
-              OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, opal_version_string);
+  opal_output(
+      0,
+      "gpurdma: this component was built for Open MPI %d.%d and is not used by Open MPI %s: install one built for it",
+      OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, opal_version_string);
   return false;
 }
 
-/* Whether the list of components that the user asked for holds ours. A list that begins with ^ says what to leave out. */
+/* Whether the list of components that the user asked for holds ours. A list that begins with ^ says what to leave out.
+ */
 static bool is_named(const char *selection) {
   static const char kName[] = "gpurdma";
   const size_t length = sizeof kName - 1;
@@ -40,9 +43,10 @@ static bool is_named(const char *selection) {
   return false;
 }
 
-/* `--mca coll gpurdma` alone would leave MPI without most collectives, since a coll component needs others beneath. The user
- * means: with the usual ones. So the selection is cleared and the framework registers all its components. MPI_T_init and
- * ompi_info have registered all of them already; a second round would list those that are linked in twice. */
+/* `--mca coll gpurdma` alone would leave MPI without most collectives, since a coll component needs others beneath. The
+ * user means: with the usual ones. So the selection is cleared and the framework registers all its components.
+ * MPI_T_init and ompi_info have registered all of them already; a second round would list those that are linked in
+ * twice. */
 static int widen_selection(void) {
   static bool inside; /* the framework registers us again */
   mca_base_framework_t *framework = &ompi_coll_base_framework;
@@ -94,8 +98,7 @@ static int open_component(void) {
   gpurdma_mca_hold_open();
   if (!gpurdma_mca_settings_check(reason, sizeof reason)) {
     /* The value is the same in all processes as a rule: one for each node says so. */
-    if (0 == opal_process_info.my_local_rank)
-      opal_output(0, "gpurdma: %s; gpurdma is not used", reason);
+    if (0 == opal_process_info.my_local_rank) opal_output(0, "gpurdma: %s; gpurdma is not used", reason);
     return OPAL_SUCCESS;
   }
   if (GPURDMA_SCOPE_NEVER == gpurdma_mca_settings.core.scope || gpurdma_mca_settings.priority < 0) return OPAL_SUCCESS;
@@ -108,7 +111,7 @@ static void print_summary(void) {
   if (!gpurdma_mca_settings.summary || 0 != OPAL_PROC_MY_NAME.vpid) return;
   char *text = malloc(kSize);
   if (NULL == text) return;
-  if (0 < gpurdma_summary(gpurdma_mca_runtime, text, kSize)) fprintf(stderr, "%s\n", text);
+  if (0 < gpurdma_summary(gpurdma_mca_runtime, text, kSize)) fputs(text, stderr);
   free(text);
 }
 

@@ -1,23 +1,24 @@
 /* Addresses between two processes of a communicator, as point-to-point messages of Open MPI's own.
  *
- * They are the only messages that gpurdma sends outside its transport: they never block, and take no place in the order of the
- * collectives beneath. The message layer may keep the communicator alive until its requests are freed, so freeing them can
- * destroy the communicator, which calls back into the runtime. That may not happen under the runtime's lock, and so ended
- * exchanges are put on a list that is swept from the progress callback and where a communicator is freed. */
+ * They are the only messages that gpurdma sends outside its transport: they never block, and take no place in the order
+ * of the collectives beneath. The message layer may keep the communicator alive until its requests are freed, so
+ * freeing them can destroy the communicator, which calls back into the runtime. That may not happen under the runtime's
+ * lock, and so ended exchanges are put on a list that is swept from the progress callback and where a communicator is
+ * freed. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "mca/gpurdma_mca.h"
 
-/* Tags of collectives are negative, and what Open MPI's own parts use of them was looked up in coll_tags.h and the sources:
- *   4.1   -10 to -26 collectives, -27 and below nonblocking ones, neighbours, UCC and hcoll
- *   5.0   -7 to -9 communicator creation, -10 to -26, -27 to -30 fault tolerance, -31 UCC, and on downwards
- *   6.0   the same, and -32, -33 for graph creation
- * Nothing uses -2 to -6 (-1 is MPI_ANY_TAG, which matches no negative tag). It is outside the range that fault tolerance
- * takes for collectives, so that a dead peer ends these messages as it ends any other. pml/ucx keeps 24 bits of a tag, and there
- * the tags of nonblocking collectives, counted down from -27, come by here once in 8 million; they do not meet, since an
- * exchange takes place once for each pair of ranks, at the first operation of a communicator. */
+/* Tags of collectives are negative, and what Open MPI's own parts use of them was looked up in coll_tags.h and the
+ * sources: 4.1   -10 to -26 collectives, -27 and below nonblocking ones, neighbours, UCC and hcoll 5.0   -7 to -9
+ * communicator creation, -10 to -26, -27 to -30 fault tolerance, -31 UCC, and on downwards 6.0   the same, and -32, -33
+ * for graph creation Nothing uses -2 to -6 (-1 is MPI_ANY_TAG, which matches no negative tag). It is outside the range
+ * that fault tolerance takes for collectives, so that a dead peer ends these messages as it ends any other. pml/ucx
+ * keeps 24 bits of a tag, and there the tags of nonblocking collectives, counted down from -27, come by here once in 8
+ * million; they do not meet, since an exchange takes place once for each pair of ranks, at the first operation of a
+ * communicator. */
 enum { kTag = -5 };
 
 typedef struct exchange {
@@ -45,8 +46,8 @@ void *gpurdma_mca_exchange(void *module, int rank, const void *mine, size_t byte
   exchange->bytes = bytes;
   exchange->capacity = capacity;
   memcpy(exchange->data, mine, bytes);
-  if (OMPI_SUCCESS != MCA_PML_CALL(irecv(exchange->data + bytes, capacity, MPI_BYTE, rank, kTag, self->comm,
-                                         &exchange->receive))) {
+  if (OMPI_SUCCESS !=
+      MCA_PML_CALL(irecv(exchange->data + bytes, capacity, MPI_BYTE, rank, kTag, self->comm, &exchange->receive))) {
     free(exchange);
     return NULL;
   }

@@ -62,7 +62,8 @@ void gpurdma_mca_host_close(void);
 
 /* Looks up all predefined ops and types once; after open, since 5.0 makes them later. */
 void gpurdma_mca_types_open(void);
-/* True: the numbers of a predefined op and type. False: one of the two is not predefined or not ours. Costs a few ns. */
+/* True: the numbers of a predefined op and type. False: one of the two is not predefined or not ours. Costs a few ns.
+ */
 bool gpurdma_mca_numbers(const ompi_op_t *op, const ompi_datatype_t *type, int *op_number, int *type_number);
 
 /* ---- activation.c ---- */
@@ -129,8 +130,9 @@ void gpurdma_mca_request_drop(gpurdma_request_t *request);
 void gpurdma_mca_completed(void *cookie, int status);
 /* Frees persistent requests that the application freed while they were active and that have ended since. */
 void gpurdma_mca_requests_sweep(void);
-/* The MPI error for a status of gpurdma's. */
-int gpurdma_mca_error(int status);
+/* The MPI error for a status of gpurdma's: MPI_ERR_NO_MEM, MPI_ERR_PROC_FAILED and MPI_ERR_REVOKED (5.0 and later, else
+ * MPI_ERR_OTHER), MPI_ERR_INTERN, and MPI_ERR_OTHER for a deadline, a closed communicator and the like. */
+int gpurdma_mca_error(int status, ompi_communicator_t *comm);
 
 /* ---- hold.c ---- */
 

@@ -1,8 +1,8 @@
 /* What requests of the component beneath use: communicator, op and type.
  *
  * MPI allows all three to be freed while a nonblocking or persistent operation that uses them lives on. The releases
- * supported here keep op and type of nonblocking operations only, and crash otherwise. So gpurdma keeps all of them for the
- * requests that it passes on: it puts its own function in the place of the one that frees the request. */
+ * supported here keep op and type of nonblocking operations only, and crash otherwise. So gpurdma keeps all of them for
+ * the requests that it passes on: it puts its own function in the place of the one that frees the request. */
 #include <pthread.h>
 #include <stdlib.h>
 

@@ -35,9 +35,12 @@ static void progress_all(void) { (void)opal_progress(); }
 
 /* Registering for one priority takes the callback out of the other, on all releases. */
 static void set_progress(int level) {
-  if (0 == level) (void)opal_progress_unregister(advance);
-  else if (1 == level) (void)opal_progress_register_lp(advance);
-  else (void)opal_progress_register(advance);
+  if (0 == level)
+    (void)opal_progress_unregister(advance);
+  else if (1 == level)
+    (void)opal_progress_register_lp(advance);
+  else
+    (void)opal_progress_register(advance);
 }
 
 void gpurdma_mca_host_close(void) { (void)opal_progress_unregister(advance); }

@@ -1,8 +1,8 @@
 /* One module per communicator on which gpurdma is active.
  *
- * Enabling remembers the functions beneath and makes the communicator's part of the runtime; it sends nothing and waits for
- * nothing. Where the runtime cannot make its part, the module is enabled all the same and every call fails with an MPI error:
- * the other ranks count on this one, and it must not decide differently on its own. */
+ * Enabling remembers the functions beneath and makes the communicator's part of the runtime; it sends nothing and waits
+ * for nothing. Where the runtime cannot make its part, the module is enabled all the same and every call fails with an
+ * MPI error: the other ranks count on this one, and it must not decide differently on its own. */
 #include <pthread.h>
 #include <string.h>
 

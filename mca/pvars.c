@@ -1,4 +1,5 @@
-/* Counters and times for tools, as MPI_T performance variables coll_gpurdma_<name>. They count from MPI_Init to MPI_Finalize. */
+/* Counters and times for tools, as MPI_T performance variables coll_gpurdma_<name>. They count from MPI_Init to
+ * MPI_Finalize. */
 #include "mca/gpurdma_mca.h"
 
 static int read_counter(const struct mca_base_pvar_t *pvar, void *value, void *object) {

@@ -1,11 +1,13 @@
 /* Requests of nonblocking and persistent collectives.
  *
- * They come from a pool, so that starting an operation allocates nothing once as many requests were made as are in use at a
- * time. (Open MPI's own free list is not used: its inline code needs a 16-byte compare-and-swap in 4.1, so it would tie us to the
- * compiler flags that Open MPI was built with.) A request keeps its communicator alive until it is freed, which happens in the application's own wait or test
- * and not from progress: the last reference destroys the communicator, and with it the runtime's part of it.
+ * They come from a pool, so that starting an operation allocates nothing once as many requests were made as are in use
+ * at a time. (Open MPI's own free list is not used: its inline code needs a 16-byte compare-and-swap in 4.1, so it
+ * would tie us to the compiler flags that Open MPI was built with.) A request keeps its communicator alive until it is
+ * freed, which happens in the application's own wait or test and not from progress: the last reference destroys the
+ * communicator, and with it the runtime's part of it.
  *
- * Freeing a persistent request while it is active lets the operation end first; the request is then freed by the sweep. */
+ * Freeing a persistent request while it is active lets the operation end first; the request is then freed by the sweep.
+ */
 #include <pthread.h>
 
 #include "mca/gpurdma_mca.h"
@@ -41,7 +43,8 @@ static int release(gpurdma_request_t *request) {
   return OMPI_SUCCESS;
 }
 
-/* Whether the operation has ended, so that the request can be freed now. Otherwise it will be when the operation ends. */
+/* Whether the operation has ended, so that the request can be freed now. Otherwise it will be when the operation ends.
+ */
 static bool ended_or_abandon(gpurdma_request_t *request) {
   if (REQUEST_COMPLETE(&request->super.super)) return true;
   if (kActive == atomic_exchange(&request->phase, kAbandoned)) return false;
@@ -72,7 +75,7 @@ static int start(size_t count, ompi_request_t **requests) {
     if (GPURDMA_OK != status) {
       handle->req_complete = REQUEST_COMPLETED;
       handle->req_state = OMPI_REQUEST_INACTIVE;
-      return gpurdma_mca_error(status);
+      return gpurdma_mca_error(status, request->comm);
     }
   }
   return OMPI_SUCCESS;
@@ -123,7 +126,7 @@ void gpurdma_mca_request_drop(gpurdma_request_t *request) { (void)release(reques
 
 void gpurdma_mca_completed(void *cookie, int status) {
   gpurdma_request_t *request = cookie;
-  request->super.super.req_status.MPI_ERROR = gpurdma_mca_error(status);
+  request->super.super.req_status.MPI_ERROR = gpurdma_mca_error(status, request->comm);
   if (kActive == atomic_exchange(&request->phase, kEnded)) {
     (void)ompi_request_complete(&request->super.super, true); /* from here on it may be freed at any time */
     return;
@@ -147,13 +150,20 @@ void gpurdma_mca_requests_sweep(void) {
   }
 }
 
-int gpurdma_mca_error(int status) {
+int gpurdma_mca_error(int status, ompi_communicator_t *comm) {
   if (status < 0) return -status; /* what gpurdma_compat_broken found */
   switch (status) {
-    case GPURDMA_OK: return OMPI_SUCCESS;
-    case GPURDMA_NO_MEMORY: return MPI_ERR_NO_MEM;
-    case GPURDMA_PEER_LOST: return GPURDMA_ERR_PROC_FAILED;
-    case GPURDMA_INVALID: return MPI_ERR_INTERN;
-    default: return MPI_ERR_OTHER; /* deadline, failed elsewhere, closed, transport: the log line says which */
+    case GPURDMA_OK:
+      return OMPI_SUCCESS;
+    case GPURDMA_NO_MEMORY:
+      return MPI_ERR_NO_MEM;
+    case GPURDMA_PEER_LOST:
+      return GPURDMA_ERR_PROC_FAILED;
+    case GPURDMA_INVALID:
+      return MPI_ERR_INTERN;
+    default:
+      break; /* deadline, failed elsewhere, closed, transport: the log line says which */
   }
+  const int broken = gpurdma_compat_broken(comm); /* behind one of these may be a process that died */
+  return broken ? broken : MPI_ERR_OTHER;
 }

@@ -1,8 +1,9 @@
 /* The MCA variables coll_gpurdma_*, with the help texts that `ompi_info --param coll gpurdma --level 9` shows.
  *
  * A bad value never ends the job: the process that has it does not take part, so that gpurdma is active on none of its
- * communicators and the component beneath runs. All values are registered as strings and parsed here: of a number that it cannot
- * read Open MPI silently takes what it can, and a bad value of an enumeration means something else in each release. */
+ * communicators and the component beneath runs. All values are registered as strings and parsed here: of a number that
+ * it cannot read Open MPI silently takes what it can, and a bad value of an enumeration means something else in each
+ * release. */
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -44,12 +45,12 @@ static void write_defaults(const gpurdma_settings_t *core) {
 static void add_choice(void) {
   char help[1024];
   add("scope",
-      "On which communicators gpurdma is active: auto (where a member has a GPU, and on all if the user named gpurdma in "
-      "--mca coll), always, never." SAME_EVERYWHERE BAD_VALUE,
+      "On which communicators gpurdma is active: auto (where a member has a GPU, and on all if the user named gpurdma "
+      "in --mca coll), always, never." SAME_EVERYWHERE BAD_VALUE,
       OPAL_INFO_LVL_2, &words.scope, "auto");
   add("priority",
-      "Priority among the coll components, at most 100, above the components that gpurdma is to replace; negative: never "
-      "used." SAME_EVERYWHERE BAD_VALUE,
+      "Priority among the coll components, at most 100, above the components that gpurdma is to replace; negative: "
+      "never used." SAME_EVERYWHERE BAD_VALUE,
       OPAL_INFO_LVL_6, &words.priority, "95");
   snprintf(help, sizeof help,
            "Algorithm of every allreduce: auto (a built-in table decides by ranks and bytes) or one of "
@@ -82,15 +83,16 @@ static void add_failures(void) {
 
 static void add_sight(void) {
   add("verbose",
-      "What is printed: 0 errors, 1 also warnings, 2 also one line for each communicator that says whether gpurdma is active on "
-      "it and why, 3 and 4 also details for debugging." BAD_VALUE,
+      "What is printed: 0 errors, 1 also warnings, 2 also one line for each communicator that says whether gpurdma is "
+      "active on it and why, 3 and 4 also details for debugging." BAD_VALUE,
       OPAL_INFO_LVL_2, &words.verbose, defaults.verbose);
   gpurdma_mca_settings.summary = false;
-  (void)mca_base_component_var_register(
-      &mca_coll_gpurdma_component.collm_version, "summary",
-      "Whether process 0 of the job prints a small table at MPI_Finalize, on standard error, of what it did: calls, bytes, "
-      "algorithm, path and time. It speaks of that process alone.",
-      MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_2, MCA_BASE_VAR_SCOPE_READONLY, &gpurdma_mca_settings.summary);
+  (void)mca_base_component_var_register(&mca_coll_gpurdma_component.collm_version, "summary",
+                                        "Whether process 0 of the job prints a small table at MPI_Finalize, on "
+                                        "standard error, of what it did: calls, bytes, algorithm, "
+                                        "path and time. It speaks of that process alone.",
+                                        MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_2,
+                                        MCA_BASE_VAR_SCOPE_READONLY, &gpurdma_mca_settings.summary);
 }
 
 void gpurdma_mca_settings_register(void) {
@@ -104,10 +106,14 @@ void gpurdma_mca_settings_register(void) {
 static bool is_empty(const char *word) { return NULL == word || '\0' == *word; }
 
 static bool parse_scope(const char *word, int *scope) {
-  if (is_empty(word) || 0 == strcmp(word, "auto")) *scope = GPURDMA_SCOPE_AUTO;
-  else if (0 == strcmp(word, "always")) *scope = GPURDMA_SCOPE_ALWAYS;
-  else if (0 == strcmp(word, "never")) *scope = GPURDMA_SCOPE_NEVER;
-  else return false;
+  if (is_empty(word) || 0 == strcmp(word, "auto"))
+    *scope = GPURDMA_SCOPE_AUTO;
+  else if (0 == strcmp(word, "always"))
+    *scope = GPURDMA_SCOPE_ALWAYS;
+  else if (0 == strcmp(word, "never"))
+    *scope = GPURDMA_SCOPE_NEVER;
+  else
+    return false;
   return true;
 }
 
@@ -160,7 +166,8 @@ bool gpurdma_mca_settings_check(char *message, size_t size) {
   } checks[] = {
       {parse_int(words.verbose, &core->verbose), "verbose", words.verbose, "allowed are 0 to 4"},
       {parse_scope(words.scope, &core->scope), "scope", words.scope, "allowed are auto, always, never"},
-      {parse_int(words.priority, &gpurdma_mca_settings.priority), "priority", words.priority, "a whole number is allowed"},
+      {parse_int(words.priority, &gpurdma_mca_settings.priority), "priority", words.priority,
+       "a whole number is allowed"},
       {parse_bytes(words.piece, &core->piece), "piece", words.piece, "a number of bytes is allowed, as 65536 or 64k"},
       {parse_int(words.depth, &core->depth), "depth", words.depth, "a whole number is allowed"},
       {parse_seconds(words.deadline, &core->deadline_s), "deadline", words.deadline, "a number of seconds is allowed"},

@@ -1,9 +1,9 @@
 /* MPI's predefined ops and datatypes to gpurdma's numbers.
  *
- * A handle is looked up by a small index that Open MPI keeps in it and verified by its address, so nothing but the predefined
- * object itself is ever taken for it: a duplicate made by MPI_Type_dup, a derived type or a user op is not found and goes beneath.
- * What a type is follows from its size and kind, not from its name: Fortran's INTEGER and LOGICAL vary with the compiler, and
- * types that the build lacks have size 0. */
+ * A handle is looked up by a small index that Open MPI keeps in it and verified by its address, so nothing but the
+ * predefined object itself is ever taken for it: a duplicate made by MPI_Type_dup, a derived type or a user op is not
+ * found and goes beneath. What a type is follows from its size and kind, not from its name: Fortran's INTEGER and
+ * LOGICAL vary with the compiler, and types that the build lacks have size 0. */
 #include <limits.h>
 
 #include "mca/gpurdma_mca.h"
@@ -37,11 +37,20 @@ static void add(const ompi_predefined_datatype_t *predefined, int number) {
 /* The number among `of_size` (for 1, 2, 4 and 8 bytes) that fits the type's size. */
 static void add_sized(const ompi_predefined_datatype_t *predefined, const int of_size[4]) {
   switch (predefined->dt.super.size) {
-    case 1: add(predefined, of_size[0]); break;
-    case 2: add(predefined, of_size[1]); break;
-    case 4: add(predefined, of_size[2]); break;
-    case 8: add(predefined, of_size[3]); break;
-    default: break;
+    case 1:
+      add(predefined, of_size[0]);
+      break;
+    case 2:
+      add(predefined, of_size[1]);
+      break;
+    case 4:
+      add(predefined, of_size[2]);
+      break;
+    case 8:
+      add(predefined, of_size[3]);
+      break;
+    default:
+      break;
   }
 }
 
@@ -78,8 +87,10 @@ static void add_long_double_complex(const ompi_predefined_datatype_t *type) {
 
 static void add_c_types(void) {
   /* MPI does no arithmetic on MPI_CHAR, but Open MPI does and programs rely on it: as on the C type that it is. */
-  if (CHAR_MIN < 0) add_signed(&ompi_mpi_char);
-  else add_unsigned(&ompi_mpi_char);
+  if (CHAR_MIN < 0)
+    add_signed(&ompi_mpi_char);
+  else
+    add_unsigned(&ompi_mpi_char);
   add_signed(&ompi_mpi_signed_char);
   add_signed(&ompi_mpi_short);
   add_signed(&ompi_mpi_int);

@@ -1,5 +1,6 @@
-/* Stands in for a header that Open MPI's development packages leave out and opal/mca/threads/mutex.h includes by macro (5.0 and
- * later). The two types decide the layout of opal_mutex_t and must be these; the functions are what mutex.h calls. */
+/* Stands in for a header that Open MPI's development packages leave out and opal/mca/threads/mutex.h includes by macro
+ * (5.0 and later). The two types decide the layout of opal_mutex_t and must be these; the functions are what mutex.h
+ * calls. */
 #ifndef GPURDMA_COMPAT_THREADS_PTHREADS_MUTEX_H
 #define GPURDMA_COMPAT_THREADS_PTHREADS_MUTEX_H
 

@@ -1,5 +1,5 @@
-/* Stands in for a header that Open MPI's development packages leave out and opal/mca/threads/tsd.h includes by macro (5.0 and
- * later). */
+/* Stands in for a header that Open MPI's development packages leave out and opal/mca/threads/tsd.h includes by macro
+ * (5.0 and later). */
 #ifndef GPURDMA_COMPAT_THREADS_PTHREADS_TSD_H
 #define GPURDMA_COMPAT_THREADS_PTHREADS_TSD_H
 
