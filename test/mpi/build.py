@@ -32,6 +32,8 @@ class Build:
         if self.series == "5.0":
             env["PMIX_MCA_mca_base_component_show_load_errors"] = "none"  # PMIx reads the path too
         env["OMPI_MCA_mca_base_component_path"] = path
+        # All ranks are on this machine; over other interfaces 5.0 complains where they have no route to themselves.
+        env.setdefault("OMPI_MCA_btl_tcp_if_include", "lo")
         return env
 
     def mpirun_command(self, ranks, mca, options=()):

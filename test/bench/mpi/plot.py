@@ -44,7 +44,8 @@ def main():
     times.xaxis.set_major_formatter(size_label)
     times.legend()
     ratios.axhline(1, color="black", linewidth=0.8)
-    ratios.set(ylabel="gpurdma / beneath, quartiles shaded", xlabel="bytes", ylim=(0, None))
+    highest = max(max(line.get_ydata()) for line in ratios.get_lines())
+    ratios.set(ylabel="gpurdma / beneath, quartiles shaded", xlabel="bytes", ylim=(0, max(2, 1.2 * highest)))
     ratios.tick_params(axis="x", rotation=45)
     for axes in (times, ratios):
         axes.grid(alpha=0.3)
