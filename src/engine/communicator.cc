@@ -39,7 +39,8 @@ bool Communicator::has_started(Number number) const {
     const uint32_t id = number.persistent_id();
     return id < starts_.size() && number.persistent_start() < starts_[id];
   }
-  return number.index() < next_[size_t(number.call_class())];
+  const uint64_t ago = (next_[size_t(number.call_class())] - number.index()) % Number::kWrap;
+  return ago != 0 && ago <= Number::kWrap / 2;
 }
 
 void Communicator::greet(int rank, Transport& transport) {

@@ -92,6 +92,7 @@ class Engine final : public Inbox {
   void drop(const Payload& payload);
   template <class Predicate>
   Run* first_active(const Communicator& comm, Predicate predicate) const;
+  void look_around();
   void tick();
   void check(Run& run, uint64_t now);
 

@@ -3,6 +3,7 @@
 // Blocking and nonblocking calls count separately: a nonblocking call can be made from inside progress (communicator
 // creation does that), so its place among the blocking ones differs from rank to rank. A persistent operation gets its
 // number when it is initialised and counts its own starts: ranks may start theirs in different orders.
+// The numbers of calls begin again after 2^30, which nobody has in flight at a time.
 #pragma once
 #include <cstdint>
 
@@ -14,7 +15,8 @@ class Number {
  public:
   constexpr Number() = default;
   constexpr explicit Number(uint64_t bits) : bits_(bits) {}
-  static constexpr Number call(CallClass c, uint64_t index) { return Number(uint64_t(c) << 62 | index); }
+  static constexpr uint64_t kWrap = uint64_t(1) << 30;
+  static constexpr Number call(CallClass c, uint64_t index) { return Number(uint64_t(c) << 62 | index % kWrap); }
   // id: of the persistent operation on its communicator, below 2^30; start: how often it was started before.
   static constexpr Number start(uint32_t id, uint32_t start) {
     return Number(uint64_t(CallClass::persistent) << 62 | uint64_t(id) << 32 | start);
@@ -22,7 +24,7 @@ class Number {
 
   constexpr uint64_t bits() const { return bits_; }
   constexpr CallClass call_class() const { return CallClass(bits_ >> 62); }
-  constexpr uint64_t index() const { return bits_ & ((uint64_t(1) << 62) - 1); }  // blocking, nonblocking
+  constexpr uint64_t index() const { return bits_ % kWrap; }  // blocking, nonblocking
   constexpr uint32_t persistent_id() const { return uint32_t(bits_ >> 32) & ((1u << 30) - 1); }
   constexpr uint32_t persistent_start() const { return uint32_t(bits_); }
 

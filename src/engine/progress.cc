@@ -20,22 +20,28 @@ constexpr double kTick = 1e-3, kPeerCheck = 0.1;  // seconds
 
 int Engine::progress() {
   const int events = transport_.progress();
+  look_around();
+  return events;
+}
+
+// What else may have come about: peers that are linked now, and, once in a while, what only the clock tells.
+void Engine::look_around() {
   if (!greeting_.empty()) poll_links();
   if (++polls_ % kPollsPerTick == 0 && active_count_ != 0) tick();
-  return events;
 }
 
 Status Engine::wait(Run& run, int* host_error) {
   const unsigned spins = run.comm().oversubscribed ? kSpinsOversubscribed : kSpins;
   unsigned polls = 0, empty = 0;
   while (!run.over()) {
-    const bool greets = !greeting_.empty();  // then it is the host that brings us on
-    const int events = progress();
+    empty = transport_.progress() != 0 ? 0 : empty + 1;
     if (run.over()) break;
-    empty = events ? 0 : empty + 1;
+    // Between these polls nothing else is looked at: the time of a small operation is made of them.
+    const bool greets = !greeting_.empty();  // then it is the host that brings us on
     const bool help_host = greets || ++polls % kPollsPerHostProgress == 0;
     const bool yield = empty >= spins;
     if (!help_host && !yield) continue;
+    look_around();
     lock_.unlock();
     if (help_host && host_.progress) host_.progress(host_.context);
     if (yield) sched_yield();

@@ -8,8 +8,7 @@
 namespace gpurdma {
 namespace {
 
-constexpr unsigned kPackedMessage = 0;   // header and payload in one piece
-constexpr unsigned kHeadedMessage = 1;   // header beside the payload
+constexpr unsigned kMessage = 0;  // the one active message that there is
 constexpr double kCloseSeconds = 5;
 // Most bytes that one slot of UCX's shared memory carries beside our header and UCX's (ucx_worker.cc sets the slot's size).
 constexpr size_t kSharedMemorySlot = 32768;
@@ -37,24 +36,22 @@ Status UcxTransport::start() {
   if (started_ != Status::unsupported) return started_;
   started_ = worker_.start();
   if (started_ != Status::ok) return started_;
-  for (const unsigned id : {kPackedMessage, kHeadedMessage}) {
-    ucp_am_handler_param_t handler{};
-    handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
-                         UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
-    handler.id = id;
-    handler.flags = UCP_AM_FLAG_WHOLE_MSG;
-    handler.cb = on_message;
-    handler.arg = this;
-    const ucs_status_t status = ucp_worker_set_am_recv_handler(worker_.get(), &handler);
-    if (status != UCS_OK) {
-      GPURDMA_LOG(error, "UCX refused a message handler: %s", ucs_status_string(status));
-      return started_ = Status::transport;
-    }
+  ucp_am_handler_param_t handler{};
+  handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
+                       UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  handler.id = kMessage;
+  handler.flags = UCP_AM_FLAG_WHOLE_MSG;
+  handler.cb = on_message;
+  handler.arg = this;
+  ucs_status_t status = ucp_worker_set_am_recv_handler(worker_.get(), &handler);
+  if (status != UCS_OK) {
+    GPURDMA_LOG(error, "UCX refused a message handler: %s", ucs_status_string(status));
+    return started_ = Status::transport;
   }
   own_ = ProcessIdentity::own();
   ucp_address_t* ucx_address = nullptr;
   size_t bytes = 0;
-  const ucs_status_t status = ucp_worker_get_address(worker_.get(), &ucx_address, &bytes);
+  status = ucp_worker_get_address(worker_.get(), &ucx_address, &bytes);
   if (status != UCS_OK) {
     GPURDMA_LOG(error, "UCX gave no address: %s", ucs_status_string(status));
     return started_ = Status::transport;
@@ -189,28 +186,40 @@ Transport::Sent UcxTransport::in_flight(Flight* flight, ucs_status_ptr_t request
   return Sent::pending;
 }
 
+bool UcxTransport::ShortHeader::pack(const Header& h) {
+  if (h.operation >> 30 << 34 != 0 || h.position >> 10 != 0 || h.source >> 20 != 0) return false;
+  comm = h.comm;
+  operation = uint32_t(h.operation >> 62) << 30 | uint32_t(h.operation & 0x3FFFFFFF);
+  kind_position_source = uint32_t(h.kind) << 30 | h.position << 20 | h.source;
+  return true;
+}
+
+Header UcxTransport::ShortHeader::unpack() const {
+  return {uint64_t(operation >> 30) << 62 | (operation & 0x3FFFFFFF), comm, kind_position_source & 0xFFFFF,
+          kind_position_source >> 20 & 0x3FF, Header::Kind(kind_position_source >> 30)};
+}
+
 Transport::Sent UcxTransport::send(PeerId peer, const Header& header, const void* data, size_t bytes, Token token) {
   const Endpoint& endpoint = endpoints_[peer];
   if (endpoint.lost) return Sent::failed;
   Flight* flight = free_flight();
   flight->token = token;
-  flight->header = header;
+  const void* head = &flight->short_header;
+  size_t head_bytes = sizeof flight->short_header;
+  if (!flight->short_header.pack(header)) {
+    flight->header = header;
+    head = &flight->header;
+    head_bytes = sizeof header;
+  }
+  const size_t eager = endpoint.path == Path::shared_memory ? kSharedMemorySlot : kInline;
   ucp_request_param_t param;
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS |
                        UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   param.cb.send = on_sent;
   param.user_data = flight;
   param.memory_type = UCS_MEMORY_TYPE_HOST;
-  if (bytes <= sizeof flight->payload) {
-    if (bytes) std::memcpy(flight->payload, data, bytes);
-    param.flags = UCP_AM_SEND_FLAG_EAGER;
-    return in_flight(flight, ucp_am_send_nbx(endpoint.handle, kPackedMessage, nullptr, 0, &flight->header,
-                                             sizeof header + bytes, &param), peer);
-  }
-  const size_t eager = endpoint.path == Path::shared_memory ? kSharedMemorySlot : kInline;
   param.flags = bytes <= eager ? unsigned(UCP_AM_SEND_FLAG_EAGER) : 0u;
-  return in_flight(flight, ucp_am_send_nbx(endpoint.handle, kHeadedMessage, &flight->header, sizeof header, data, bytes,
-                                           &param), peer);
+  return in_flight(flight, ucp_am_send_nbx(endpoint.handle, kMessage, head, head_bytes, data, bytes, &param), peer);
 }
 
 void UcxTransport::ended(Flight* flight, ucs_status_t status) {
@@ -234,12 +243,15 @@ ucs_status_t UcxTransport::on_message(void* transport, const void* header_at, si
                                       const ucp_am_recv_param_t* param) {
   Inbox* inbox = static_cast<UcxTransport*>(transport)->inbox_;
   Header header;
-  if (header_bytes == 0) {  // packed
-    std::memcpy(&header, data, sizeof header);
-    inbox->arrived(header, {static_cast<char*>(data) + sizeof header, bytes - sizeof header, nullptr});
-    return UCS_OK;
+  if (header_bytes == sizeof(ShortHeader)) {
+    ShortHeader packed;
+    std::memcpy(&packed, header_at, sizeof packed);
+    header = packed.unpack();
+  } else if (header_bytes == sizeof header) {
+    std::memcpy(&header, header_at, sizeof header);
+  } else {
+    return UCS_OK;  // not ours
   }
-  std::memcpy(&header, header_at, sizeof header);
   if (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) {
     inbox->arrived(header, {nullptr, bytes, data});
     return UCS_INPROGRESS;  // ours until fetched or refused

