@@ -1,4 +1,4 @@
-"""A build directory of gpurdma: what configure found, and how mpirun finds the component there without installing it."""
+"""A build directory: what configure found, and how mpirun finds the component there without installing it."""
 import os
 import re
 import sys
