@@ -61,7 +61,11 @@ struct Rig {
       comm->link(r).handle = uint32_t(100 + r);
     }
   }
-  ~Rig() { engine.unlock(); }
+  ~Rig() {
+    EXPECT_EQ(engine.active(), 0u);
+    EXPECT_EQ(engine.scratch_bytes(), 0u);
+    engine.unlock();
+  }
 
   Engine::Host host() {
     return {nullptr, [](void* rig, const Plan&) { ++static_cast<Rig*>(rig)->released; }, this};
