@@ -16,6 +16,17 @@ constexpr unsigned kSpinsOversubscribed = 4;   // the peer may need this very co
 constexpr unsigned kPollsPerHostProgress = 64; // opal_progress costs about three polls of ours
 constexpr double kTick = 1e-3, kPeerCheck = 0.1;  // seconds
 
+// The ranks that a run waits for, as "1, 5, 7".
+void name_awaited(const Run& run, char* text, size_t size) {
+  constexpr int kShown = 8;
+  int ranks[kShown];
+  const int n = run.waits_for(ranks, kShown);
+  size_t at = size_t(std::snprintf(text, size, "%s", n ? "" : "none"));
+  for (int i = 0; i < n && i < kShown; ++i)
+    at += size_t(std::snprintf(text + at, size - at, "%s%d", i ? ", " : "", ranks[i]));
+  if (n > kShown) std::snprintf(text + at, size - at, ", ...");
+}
+
 }  // namespace
 
 int Engine::progress() {
@@ -81,30 +92,27 @@ void Engine::check(Run& run, uint64_t now) {
       });
     return;
   }
-  if (comm.hooks.broken) {
-    const int error = comm.hooks.broken(comm.hooks.opaque);
-    if (error != 0) return close(comm, Status::peer_lost, error);
-  }
+  const int broken = comm.hooks.broken ? comm.hooks.broken(comm.hooks.opaque) : 0;
   const double seconds = clock::seconds(now - run.start_ticks);
   const bool late = limits_.deadline_s > 0 && seconds > limits_.deadline_s;
   const bool stalled = limits_.stall_warning_s > 0 && seconds > limits_.stall_warning_s && !run.warned;
-  if (!late && !stalled) return;
+  if (!broken && !late && !stalled) return;
   run.warned = true;
-
-  constexpr int kShown = 8;
-  int ranks[kShown];
-  char list[128] = "none";
-  const int n = run.waits_for(ranks, kShown);
-  for (int i = 0, at = 0; i < n && i < kShown; ++i)
-    at += std::snprintf(list + at, sizeof list - size_t(at), "%s%d", i ? ", " : "", ranks[i]);
-  const char* more = n > kShown ? ", ..." : "";
-  if (late)
-    GPURDMA_LOG(error, "communicator %s: rank %d gives up after %.1f s, the deadline; it waits for rank %s%s", comm.name.c_str(),
-                comm.rank, seconds, list, more);
+  char peers[128];
+  name_awaited(run, peers, sizeof peers);
+  if (broken)
+    GPURDMA_LOG(error, "communicator %s: Open MPI reports that it was revoked or that a member failed; rank %d waits for rank %s",
+                comm.name.c_str(), comm.rank, peers);
+  else if (late)
+    GPURDMA_LOG(error, "communicator %s: rank %d gives up after %.1f s, the deadline; it waits for rank %s",
+                comm.name.c_str(), comm.rank, seconds, peers);
   else
-    GPURDMA_LOG(warn, "communicator %s: rank %d has waited %.1f s in one operation for rank %s%s; are all ranks in it?",
-                comm.name.c_str(), comm.rank, seconds, list, more);
-  if (late) close(comm, Status::deadline);
+    GPURDMA_LOG(warn, "communicator %s: rank %d has waited %.1f s in one operation for rank %s; are all ranks in it?",
+                comm.name.c_str(), comm.rank, seconds, peers);
+  if (broken)
+    close(comm, Status::peer_lost, broken);
+  else if (late)
+    close(comm, Status::deadline);
 }
 
 }  // namespace gpurdma
