@@ -72,5 +72,21 @@ TEST(Mailbox, FindsRunsThatShareABucket) {
   EXPECT_EQ(box.mailbox.find(7, runs[3].number().bits()), &runs[3]);
 }
 
+TEST(Mailbox, TellsCommunicatorsApart) {
+  Box box;
+  ScriptedTransport transport;
+  Counters counters;
+  const Plan plan = plan_of(0, 1, [](Plan&) {});
+  std::deque<Communicator> comms;
+  std::deque<gpurdma::Run> runs;
+  for (uint32_t i = 0; i < 600; ++i) {  // more than there are buckets
+    comms.emplace_back(i, 0, 1, "", CommHooks());
+    runs.emplace_back(i, transport, box.mailbox, counters);
+    ASSERT_EQ(runs.back().bind(plan, comms.back(), Number(), {}, nullptr), Status::ok);
+    box.mailbox.add(runs.back());
+  }
+  for (uint32_t i = 0; i < 600; ++i) EXPECT_EQ(box.mailbox.find(i, Number().bits()), &runs[i]);
+}
+
 }  // namespace
 }  // namespace gpurdma

@@ -22,5 +22,10 @@ TEST(Number, ClassesNeverMeet) {
   EXPECT_EQ(Number(Number::start(7, 9).bits()).persistent_start(), 9u);
 }
 
+TEST(Number, CallsBeginAgain) {
+  EXPECT_EQ(Number::call(CallClass::blocking, Number::kWrap + 5).bits(), Number::call(CallClass::blocking, 5).bits());
+  EXPECT_EQ(Number::call(CallClass::nonblocking, Number::kWrap).call_class(), CallClass::nonblocking);
+}
+
 }  // namespace
 }  // namespace gpurdma

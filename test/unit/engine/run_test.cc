@@ -232,6 +232,33 @@ TEST(Receiving, GrantsMuchCreditInFewMessages) {
   EXPECT_LE(rig.sent(Header::Kind::credit), kMessages / 2);
 }
 
+TEST(Receiving, GrantsEvenLittleCreditToASenderThatHasNone) {
+  Rig rig(0, 3);
+  const Plan plan = plan_of(0, 3, [](Plan& p) {
+    for (size_t i = 0; i < 4; ++i) p.recv(out(i * 1024, 1024), 1);  // 8 KiB go without credit, but
+    const Slice slot = p.scratch(kBulk);
+    for (int i = 0; i < 3; ++i) {
+      p.recv(slot, 1);
+      p.reduce(out(4096, kBulk), in(0, kBulk), slot);
+      p.recv(out(0, 1), 2);
+      p.reduce(slot, slot, {Buf::output, 0, kBulk});  // the slot is free when rank 2 has sent something
+    }
+  });
+  rig.begin(plan);
+  const uint32_t first = rig.granted(1);
+  EXPECT_EQ(first, 5u);
+  for (uint32_t i = 0; i < 4; ++i) rig.data(1, i, Ints(1024, 1));
+  rig.data(1, 4, Ints(kBulk, 1));
+  EXPECT_EQ(rig.granted(1), 5u);
+  rig.data(2, 0, {1});
+  EXPECT_EQ(rig.granted(1), 6u) << "one more, less than is usually worth a message";
+  for (uint32_t i = 1; i < 3; ++i) {
+    rig.data(1, 4 + i, Ints(kBulk, 1));
+    rig.data(2, i, {1});
+  }
+  EXPECT_EQ(rig.ended(), Status::ok);
+}
+
 TEST(Receiving, FetchesAnOfferToItsPlace) {
   for (const Sent result : {Sent::done, Sent::pending}) {
     Rig rig(0, 2);
