@@ -96,7 +96,7 @@ void Engine::tell_closed(Communicator& comm) {
     Link& link = comm.link(rank);
     if (link.state != Link::State::up || link.told_closed) continue;
     link.told_closed = true;
-    const Header header{0, link.handle, uint32_t(comm.rank), 0, Header::Kind::closed};
+    const Header header{0, link.handle, uint32_t(comm.rank), uint32_t(comm.closed), Header::Kind::closed};
     if (transport_.send(link.peer, header, nullptr, 0, kNoToken) == Transport::Sent::failed)
       GPURDMA_LOG(debug, "communicator %s: rank %d could not be told", comm.name.c_str(), rank);
   }
@@ -240,7 +240,11 @@ int Engine::finished(Ended* ended, int room) {
 void Engine::arrived(const Header& header, const Payload& payload) {
   Communicator* comm = find(header.comm);
   if (!comm || header.source >= uint32_t(comm->size)) return drop(payload);
-  if (header.kind == Header::Kind::closed) return close(*comm, Status::remote);
+  if (header.kind == Header::Kind::closed) {
+    // A dead peer is a fact about the communicator wherever it is noticed; other reasons are the sender's.
+    const bool dead = Status(header.position) == Status::peer_lost;
+    return close(*comm, dead ? Status::peer_lost : Status::remote);
+  }
   Run* run = mailbox_.find(header.comm, header.operation);
   if (run && run->started()) {
     run->arrived(header, payload);

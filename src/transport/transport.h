@@ -23,7 +23,7 @@ struct Header {
     data,    // the payload of the position-th message of the operation
     failed,  // the same, but the sender failed: no payload
     credit,  // messages up to, not including, `position` may be sent
-    closed,  // the sender closed the communicator after a failure; concerns every operation
+    closed,  // the sender closed the communicator after a failure, `position` is its Status; concerns every operation
   };
   uint64_t operation;  // class and number, see engine/number.h
   uint32_t comm;       // the receiver's handle of the communicator
