@@ -13,18 +13,6 @@ Mailbox::~Mailbox() {
   }
 }
 
-void Mailbox::add(Run& run) {
-  Run*& head = runs_[bucket(run.comm().handle, run.number().bits())];
-  run.next_in_mailbox = head;
-  head = &run;
-}
-
-void Mailbox::remove(Run& run) {
-  Run** at = &runs_[bucket(run.comm().handle, run.number().bits())];
-  while (*at && *at != &run) at = &(*at)->next_in_mailbox;
-  if (*at) *at = run.next_in_mailbox;
-}
-
 Parked* Mailbox::copy(const Header& header, const Payload& payload) {
   const size_t room = payload.data ? payload.bytes : 0;
   auto* parked = static_cast<Parked*>(memory_.take(sizeof(Parked) + room));

@@ -13,8 +13,16 @@ class Mailbox {
   explicit Mailbox(Memory& memory) : memory_(memory) {}
   ~Mailbox();
 
-  void add(Run& run);
-  void remove(Run& run);
+  void add(Run& run) {
+    Run*& head = runs_[bucket(run.comm().handle, run.number().bits())];
+    run.next_in_mailbox = head;
+    head = &run;
+  }
+  void remove(Run& run) {
+    Run** at = &runs_[bucket(run.comm().handle, run.number().bits())];
+    while (*at && *at != &run) at = &(*at)->next_in_mailbox;
+    if (*at) *at = run.next_in_mailbox;
+  }
   Run* find(uint32_t comm, uint64_t operation) const {
     for (Run* run = runs_[bucket(comm, operation)]; run; run = run->next_in_mailbox)
       if (run->number().bits() == operation && run->comm().handle == comm) return run;

@@ -56,14 +56,15 @@ Status Run::bind(const Plan& plan, Communicator& comm, Number number, const Bind
   flows_.resize(plan.peers().size());
   for (size_t i = 0; i < flows_.size(); ++i) {
     const Plan::Peer& peer = plan.peers()[i];
-    const uint32_t told = uncredited(peer.recvs);
-    flows_[i] = {&peer, 0, uncredited(peer.sends), 0, 0, 0, told, 0, 0, false};
+    const uint32_t told = uncredited(peer.recvs, peer.elements_received);
+    flows_[i] = {&peer, 0, uncredited(peer.sends, peer.elements_sent), 0, 0, 0, told, 0, 0, false};
   }
   return Status::ok;
 }
 
 // How many messages may go before any credit: both sides count the same bytes.
-uint32_t Run::uncredited(Span<const uint32_t> messages) const {
+uint32_t Run::uncredited(Span<const uint32_t> messages, size_t elements) const {
+  if (elements * element_ <= Transport::kInline) return uint32_t(messages.size());
   size_t bytes = 0;
   uint32_t n = 0;
   for (const uint32_t op : messages) {

@@ -121,7 +121,7 @@ class Run {
     uint32_t head, tail;
   };
 
-  uint32_t uncredited(Span<const uint32_t> messages) const;
+  uint32_t uncredited(Span<const uint32_t> messages, size_t elements) const;
   char* at(const Slice& slice) const { return base_[int(slice.buf)] + slice.at * element_; }
   Flow* flow_of(int rank);
   Token token(uint32_t op) const { return Token(slot_) << 32 | op; }

@@ -58,7 +58,7 @@ void Plan::group_by_peer() {
     if (sends + recvs == 0) continue;
     assert(rank != rank_);
     index_of_rank[rank] = static_cast<uint32_t>(peers_.size());
-    peers_.push_back({rank, {place, sends}, {place + sends, recvs}});
+    peers_.push_back({rank, {place, sends}, {place + sends, recvs}, 0, 0});
     place += sends + recvs;
     of_rank[rank] = {};
   }
@@ -70,7 +70,8 @@ void Plan::group_by_peer() {
     Messages& so_far = of_rank[op.peer];
     op.position = send ? so_far.sends++ : so_far.recvs++;
     op.peer = index_of_rank[op.peer];
-    const Peer& peer = peers_[op.peer];
+    Peer& peer = peers_[op.peer];
+    (send ? peer.elements_sent : peer.elements_received) += send ? op.a.n : op.dst.n;
     const uint32_t* list = send ? peer.sends.data() : peer.recvs.data();
     messages_[list - messages_.data() + op.position] = i;
   }

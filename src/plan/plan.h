@@ -48,6 +48,7 @@ class Plan {
     int rank;                    // in the communicator
     Span<const uint32_t> sends;  // operations
     Span<const uint32_t> recvs;
+    size_t elements_sent, elements_received;
   };
 
   // rank: our place among `size` ranks of the communicator.
