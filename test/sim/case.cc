@@ -6,7 +6,8 @@
 namespace gpurdma::sim {
 namespace {
 
-// Most elements and messages of an operation, all ranks together, in a small case; some cases are 10 and 40 times as large.
+// Most elements and messages of an operation, all ranks together, in a small case; some cases are 10 and 40 times as
+// large.
 constexpr size_t kElements = 6000, kMessages = 2000;
 
 int draw_ranks(Random& random) {
@@ -48,7 +49,8 @@ Operation draw_operation(Random& random, const Case& c, size_t scale, const Pinn
   op.tuning.piece = random.one_of(std::vector<size_t>{1, 2, 3, 7, 64, 1000, 4096, 1 << 20});
   op.tuning.depth = random.one_of(std::vector<int>{1, 2, 3, 8});
   // About as many messages as the ring needs, which needs most.
-  while (2 * p * p + 2 * p * (op.count / op.tuning.piece) > scale * kMessages && op.tuning.piece < op.count) op.tuning.piece *= 2;
+  while (2 * p * p + 2 * p * (op.count / op.tuning.piece) > scale * kMessages && op.tuning.piece < op.count)
+    op.tuning.piece *= 2;
   op.in_place = random.percent(50);
   return op;
 }
@@ -58,8 +60,9 @@ void unify_persistent(std::vector<Operation>& operations) {
   for (size_t i = 0; i < operations.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       const Operation& earlier = operations[j];
-      const bool same = operations[i].call_class == CallClass::persistent && earlier.call_class == CallClass::persistent &&
-                        operations[i].comm == earlier.comm && operations[i].persistent == earlier.persistent;
+      const bool same = operations[i].call_class == CallClass::persistent &&
+                        earlier.call_class == CallClass::persistent && operations[i].comm == earlier.comm &&
+                        operations[i].persistent == earlier.persistent;
       if (!same) continue;
       operations[i] = earlier;
       break;
@@ -70,16 +73,16 @@ void unify_persistent(std::vector<Operation>& operations) {
 }  // namespace
 
 const char* name_of(Fault fault) {
-  static constexpr const char* kNames[kFaults] = {"none", "scratch", "death", "absent", "frozen", "mismatch", "unable"};
+  static constexpr const char* kNames[kFaults] = {"none",   "scratch",  "death",  "absent",
+                                                  "frozen", "mismatch", "errors", "unable"};
   return kNames[int(fault)];
 }
 
 bool has_deadline(Fault fault) { return fault == Fault::absent || fault == Fault::frozen || fault == Fault::mismatch; }
 
 bool Case::repeatable() const {
-  return fault == Fault::none && std::any_of(operations.begin(), operations.end(), [](const Operation& op) {
-           return !op.element->exact;
-         });
+  return fault == Fault::none &&
+         std::any_of(operations.begin(), operations.end(), [](const Operation& op) { return !op.element->exact; });
 }
 
 Case draw_case(uint64_t seed, const Pinned& pinned) {
@@ -94,6 +97,7 @@ Case draw_case(uint64_t seed, const Pinned& pinned) {
   if (!pinned.ranks && has_deadline(c.fault)) c.ranks = 1 + c.ranks % 9;
   c.victim = int(random.below(uint64_t(c.ranks)));
   c.behaviour = Behaviour::draw(random);
+  if (c.fault == Fault::errors) c.behaviour.errors = random.one_of(std::vector<unsigned>{1, 3, 30});
   c.busy = random.one_of(std::vector<unsigned>{0, 20, 80});
   c.greet = random.percent(40) || c.fault == Fault::unable;
   c.free_early = c.fault == Fault::none && random.percent(30);
@@ -114,28 +118,31 @@ Case draw_case(uint64_t seed, const Pinned& pinned) {
     op.last = true;
     c.operations.push_back(op);
   }
-  c.operations.erase(std::remove_if(c.operations.begin(), c.operations.end(), [](const Operation& op) { return !op.algorithm; }),
-                     c.operations.end());
+  c.operations.erase(
+      std::remove_if(c.operations.begin(), c.operations.end(), [](const Operation& op) { return !op.algorithm; }),
+      c.operations.end());
   return c;
 }
 
 std::string Case::text() const {
   static constexpr const char* kClasses[] = {"blocking", "nonblocking", "persistent"};
-  std::string text = std::to_string(ranks) + " ranks, fault " + name_of(fault) + ", victim " + std::to_string(victim) + ", busy " +
-                     std::to_string(busy) + "%" + (greet ? ", greeting" : "") + (free_early ? ", communicators freed early" : "") +
-                     "\n  network: " + behaviour.text() + "\n";
+  std::string text = std::to_string(ranks) + " ranks, fault " + name_of(fault) + ", victim " + std::to_string(victim) +
+                     ", busy " + std::to_string(busy) + "%" + (greet ? ", greeting" : "") +
+                     (free_early ? ", communicators freed early" : "") + "\n  network: " + behaviour.text() + "\n";
   for (size_t i = 0; i < comms.size(); ++i) {
     text += "  communicator " + std::to_string(i) + ": ranks";
-    for (size_t place = 0; place < comms[i].size() && place < 40; ++place) text += " " + std::to_string(comms[i][place]);
+    for (size_t place = 0; place < comms[i].size() && place < 40; ++place)
+      text += " " + std::to_string(comms[i][place]);
     text += "\n";
   }
   for (size_t i = 0; i < operations.size(); ++i) {
     const Operation& op = operations[i];
     text += "  operation " + std::to_string(i) + ": communicator " + std::to_string(op.comm) + ", " +
-            kClasses[int(op.call_class)] + (op.call_class == CallClass::persistent ? " " + std::to_string(op.persistent) : "") +
-            ", " + op.algorithm->name + ", " + std::to_string(op.count) + " x " + op.element->name + ", piece " +
-            std::to_string(op.tuning.piece) + ", depth " + std::to_string(op.tuning.depth) + (op.in_place ? ", in place" : "") +
-            (op.last ? ", last" : "") + "\n";
+            kClasses[int(op.call_class)] +
+            (op.call_class == CallClass::persistent ? " " + std::to_string(op.persistent) : "") + ", " +
+            op.algorithm->name + ", " + std::to_string(op.count) + " x " + op.element->name + ", piece " +
+            std::to_string(op.tuning.piece) + ", depth " + std::to_string(op.tuning.depth) +
+            (op.in_place ? ", in place" : "") + (op.last ? ", last" : "") + "\n";
   }
   return text;
 }

@@ -1,5 +1,5 @@
-// A case of the simulator: what runs on how many ranks, over which network, and what goes wrong. All of it follows from a
-// seed and from what the command line pins down.
+// A case of the simulator: what runs on how many ranks, over which network, and what goes wrong. All of it follows from
+// a seed and from what the command line pins down.
 #pragma once
 #include <string>
 #include <vector>
@@ -18,9 +18,10 @@ enum class Fault {
   absent,    // the victim starts only when the others have given up
   frozen,    // the victim stops for a while, and goes on when the others have given up
   mismatch,  // the victim passes another count
+  errors,    // sends and fetches fail here and there
   unable,    // the victim has no transport
 };
-constexpr int kFaults = 7;
+constexpr int kFaults = 8;
 const char* name_of(Fault fault);
 bool has_deadline(Fault fault);  // operations end by their deadline
 
@@ -47,9 +48,9 @@ struct Case {
   uint64_t seed;
   int ranks;
   Behaviour behaviour;
-  unsigned busy;  // percent of events after which a rank does not call progress at once
-  bool greet;     // ranks are linked by greetings, otherwise from the beginning
-  bool free_early;  // a rank frees a communicator as soon as its own operations on it have ended
+  unsigned busy;                        // percent of events after which a rank does not call progress at once
+  bool greet;                           // ranks are linked by greetings, otherwise from the beginning
+  bool free_early;                      // a rank frees a communicator as soon as its own operations on it have ended
   std::vector<std::vector<int>> comms;  // ranks of the world, in the order of the communicator
   std::vector<Operation> operations;
   Fault fault;

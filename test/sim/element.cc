@@ -35,9 +35,7 @@ struct Set {  // who took part, and how many: the order does not matter
     const uint64_t c = contribution(salt, rank, i);
     return {c, 1, uint32_t(c >> 32)};
   }
-  Set operator+(const Set& right) const {
-    return {sum + right.sum, members + right.members, folded ^ right.folded};
-  }
+  Set operator+(const Set& right) const { return {sum + right.sum, members + right.members, folded ^ right.folded}; }
   bool right(uint64_t salt, int ranks, size_t i) const {
     Set all{};
     for (int rank = 0; rank < ranks; ++rank) all = all + element(salt, rank, i);
@@ -104,8 +102,8 @@ void reduce(void* dst, const void* left, const void* right, size_t count) {
     const bool apart = in + count * sizeof(T) <= out || out + count * sizeof(T) <= in;
     const bool aligned = reinterpret_cast<uintptr_t>(in) % alignof(T) == 0;
     if (aligned && (apart || in == out)) continue;
-    std::fprintf(stderr, "reduce(%p, %p, %p, %zu elements of %zu bytes): operands overlap or are not aligned\n", dst, left,
-                 right, count, sizeof(T));
+    std::fprintf(stderr, "reduce(%p, %p, %p, %zu elements of %zu bytes): operands overlap or are not aligned\n", dst,
+                 left, right, count, sizeof(T));
     std::abort();
   }
   for (size_t i = 0; i < count; ++i)
@@ -128,8 +126,9 @@ constexpr Element element(const char* name) {
 }
 
 constexpr std::array<Element, 6> kElements = {
-    element<Integer<uint8_t>>("uint8"), element<Integer<uint32_t>>("uint32"), element<Integer<uint64_t>>("uint64"),
-    element<Set>("set"),                element<Interval>("interval"),        element<Float>("float"),
+    element<Integer<uint8_t>>("uint8"),   element<Integer<uint32_t>>("uint32"),
+    element<Integer<uint64_t>>("uint64"), element<Set>("set"),
+    element<Interval>("interval"),        element<Float>("float"),
 };
 
 }  // namespace

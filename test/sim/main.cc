@@ -22,7 +22,7 @@ struct Options {
 constexpr const char* kUsage =
     "usage: simulator [--seed N] [--cases N] [--seconds S] [--algorithm NAME] [--ranks N] [--fault NAME] [--verbose]\n"
     "  Case number i has seed N + i. --seed random draws it. It ends after S seconds (20), or as many cases.\n"
-    "  Faults: none, scratch, death, absent, frozen, mismatch, unable.\n";
+    "  Faults: none, scratch, death, absent, frozen, mismatch, errors, unable.\n";
 
 bool parse(int argc, char** argv, Options* options) {
   for (int i = 1; i < argc; ++i) {
@@ -107,7 +107,8 @@ int run(const Options& options) {
   std::printf("simulator: %llu cases from seed %llu, all right;", static_cast<unsigned long long>(done),
               static_cast<unsigned long long>(options.seed));
   for (int f = 0; f < kFaults; ++f)
-    std::printf(" %s %llu%s", name_of(Fault(f)), static_cast<unsigned long long>(by_fault[f]), f + 1 < kFaults ? "," : "\n");
+    std::printf(" %s %llu%s", name_of(Fault(f)), static_cast<unsigned long long>(by_fault[f]),
+                f + 1 < kFaults ? "," : "\n");
   return 0;
 }
 

@@ -46,9 +46,11 @@ Behaviour Behaviour::draw(Random& random) {
 }
 
 std::string Behaviour::text() const {
-  return format("delay 1..%llu, in order %u%%, pending %u%%, offered %u%%, fetch pending %u%%, misaligned %u%%, window %llu",
-                static_cast<unsigned long long>(longest_delay), in_order, pending, offered, fetch_pending, misaligned,
-                static_cast<unsigned long long>(window));
+  return format(
+      "delay 1..%llu, in order %u%%, pending %u%%, offered %u%%, fetch pending %u%%, misaligned %u%%, window %llu, "
+      "errors %u%%",
+      static_cast<unsigned long long>(longest_delay), in_order, pending, offered, fetch_pending, misaligned,
+      static_cast<unsigned long long>(window), errors);
 }
 
 // ---- network ----
@@ -138,14 +140,18 @@ Transport::Sent Port::send(PeerId id, const Header& header, const void* data, si
   const Behaviour& behaviour = network_.behaviour_;
   Random& random = network_.random_;
   const char* at = static_cast<const char*>(data);
+  const bool error = token != kNoToken && random.percent(behaviour.errors);
+  if (error && random.percent(50)) return Sent::failed;
   const bool offered = bytes > kInline && random.percent(behaviour.offered);
   const bool queues = on_the_wire_ >= behaviour.window;
-  const bool pending = offered || queues || random.percent(behaviour.pending);
-  auto message = std::make_shared<Message>(Message{this, peer.rank, header, data, bytes, token,
-                                                   std::vector<char>(at, at + bytes), offered, pending && token != kNoToken,
-                                                   nullptr, kNoToken});
+  const bool pending = offered || queues || error || random.percent(behaviour.pending);
+  auto message =
+      std::make_shared<Message>(Message{this, peer.rank, header, data, bytes, token, std::vector<char>(at, at + bytes),
+                                        offered, pending && token != kNoToken, nullptr, kNoToken});
   if (message->sending) sending_.push_back(message);
-  if (queues)
+  if (error)
+    end_send_later(message, Status::transport);
+  else if (queues)
     waiting_.push(message);
   else
     put_on_wire(message);
@@ -175,16 +181,17 @@ void Port::transmit() {
 
 void Port::end_send_later(const MessagePtr& message, Status status) {
   if (!message->sending || !network_.alive(rank_)) return;
-  network_.later(rank_, network_.delay(), Network::Where::inside, [this, message, status] { end_send(message, status); });
+  network_.later(rank_, network_.delay(), Network::Where::inside,
+                 [this, message, status] { end_send(message, status); });
 }
 
 void Port::end_send(const MessagePtr& message, Status status) {
   if (!take_out(sending_, message)) return;
   const char* data = static_cast<const char*>(message->data);
   if (status == Status::ok && !std::equal(message->copy.begin(), message->copy.end(), data))
-    network_.complain(format("rank %d wrote to memory that it was still sending to rank %d (operation %llx, message %u)", rank_,
-                             message->to, static_cast<unsigned long long>(message->header.operation),
-                             message->header.position));
+    network_.complain(
+        format("rank %d wrote to memory that it was still sending to rank %d (operation %llx, message %u)", rank_,
+               message->to, static_cast<unsigned long long>(message->header.operation), message->header.position));
   message->sending = false;
   inbox_->completed(message->token, status);
 }
@@ -200,8 +207,8 @@ void Port::hand_over(const MessagePtr& message) {
     offers_.push_back(message);
     inbox_->arrived(message->header, {nullptr, message->bytes, message.get()});
     if (std::find(offers_.begin(), offers_.end(), message) != offers_.end())
-      network_.complain(format("rank %d was sent %zu bytes by rank %d before it had a place for them", rank_, message->bytes,
-                               message->from->rank_));
+      network_.complain(format("rank %d was sent %zu bytes by rank %d before it had a place for them", rank_,
+                               message->bytes, message->from->rank_));
     return;
   }
   const size_t offset = random.percent(network_.behaviour_.misaligned) ? random.one_of<uint64_t>({1, 2, 4, 8, 13}) : 0;
@@ -223,12 +230,19 @@ Transport::Sent Port::fetch(void* offer, void* data, size_t bytes, Token token) 
   take_out(offers_, message);
   const Peer* peer = peer_of(message->from->rank_);
   if (!network_.alive(message->from->rank_) || (peer && peer->gone)) return Sent::failed;
+  const bool error = network_.random_.percent(network_.behaviour_.errors);
+  if (error && network_.random_.percent(50)) {
+    message->from->end_send_later(message, Status::ok);
+    return Sent::failed;
+  }
   message->into = data;
   message->fetch_token = token;
   std::memset(data, kPoison, bytes);
   fetching_.push_back(message);
-  if (network_.random_.percent(network_.behaviour_.fetch_pending)) {
-    network_.later(rank_, network_.delay(), Network::Where::inside, [this, message] { end_fetch(message, Status::ok); });
+  if (error || network_.random_.percent(network_.behaviour_.fetch_pending)) {
+    const Status status = error ? Status::transport : Status::ok;
+    network_.later(rank_, network_.delay(), Network::Where::inside,
+                   [this, message, status] { end_fetch(message, status); });
     return Sent::pending;
   }
   message->fetch_token = kNoToken;
@@ -240,7 +254,8 @@ void Port::end_fetch(const MessagePtr& message, Status status) {
   if (!take_out(fetching_, message)) return;
   const unsigned char* into = static_cast<unsigned char*>(message->into);
   if (std::any_of(into, into + message->bytes, [](unsigned char c) { return c != kPoison; }))
-    network_.complain(format("rank %d wrote to memory into which it was fetching from rank %d", rank_, message->from->rank_));
+    network_.complain(
+        format("rank %d wrote to memory into which it was fetching from rank %d", rank_, message->from->rank_));
   if (status == Status::ok) std::memcpy(message->into, message->copy.data(), message->bytes);
   message->from->end_send_later(message, Status::ok);
   if (message->fetch_token != kNoToken) inbox_->completed(message->fetch_token, status);

@@ -1,9 +1,10 @@
 // A modelled network between ranks of one process: the simulator's Transport.
 //
-// Everything that a transport may do differently is drawn from the seed: delays and order of delivery, how many messages a
-// sender has under way before the others queue, whether a send or fetch ends at once or later, whether a payload comes with
-// its message or is offered, and at which address it lies. It also watches the engine: memory of a send in flight must not
-// change, memory of a fetch in flight must not be written by anyone else, and a payload is gone once arrived() has returned.
+// Everything that a transport may do differently is drawn from the seed: delays and order of delivery, how many
+// messages a sender has under way before the others queue, whether a send or fetch ends at once or later, whether a
+// payload comes with its message or is offered, and at which address it lies. It also watches the engine: memory of a
+// send in flight must not change, memory of a fetch in flight must not be written by anyone else, and a payload is gone
+// once arrived() has returned.
 //
 // Time is virtual: step() runs what comes next. A port's events are handed to its inbox inside progress().
 #pragma once
@@ -25,8 +26,9 @@ struct Behaviour {
   unsigned pending = 50;       // sends that end later
   unsigned offered = 50;       // payloads above kInline that are offered
   unsigned fetch_pending = 50;
-  unsigned misaligned = 50;    // payloads at odd addresses
-  uint64_t window = 8;         // messages of a port on the wire; the others queue
+  unsigned misaligned = 50;  // payloads at odd addresses
+  uint64_t window = 8;       // messages of a port on the wire; the others queue
+  unsigned errors = 0;       // sends and fetches that fail, though nobody is lost
 
   static Behaviour draw(Random& random);
   std::string text() const;
@@ -82,11 +84,11 @@ class Port final : public Transport {
   const int rank_;
   Inbox* inbox_ = nullptr;
   bool able_ = true;
-  std::vector<Peer> peers_;                   // by PeerId
-  std::vector<MessagePtr> sending_;   // whose ends the engine waits for
-  std::vector<MessagePtr> offers_;    // to us: until fetched, or refused
+  std::vector<Peer> peers_;          // by PeerId
+  std::vector<MessagePtr> sending_;  // whose ends the engine waits for
+  std::vector<MessagePtr> offers_;   // to us: until fetched, or refused
   std::vector<MessagePtr> fetching_;
-  std::queue<MessagePtr> waiting_;    // for the window
+  std::queue<MessagePtr> waiting_;  // for the window
   uint64_t on_the_wire_ = 0;
   std::vector<std::shared_ptr<std::function<void()>>> due_;  // run by progress()
 };

@@ -15,8 +15,11 @@ constexpr double kDeadline = 0.02, kGrace = 0.01;
 }  // namespace
 
 World::World(const Case& what, uint64_t network_seed)
-    : case_(what), random_(mix(network_seed)), network_(what.ranks, what.behaviour, network_seed),
-      results_(what.operations.size()), victim_waits_(what.fault == Fault::absent || what.fault == Fault::frozen) {
+    : case_(what),
+      random_(mix(network_seed)),
+      network_(what.ranks, what.behaviour, network_seed),
+      results_(what.operations.size()),
+      victim_waits_(what.fault == Fault::absent || what.fault == Fault::frozen) {
   make_ranks();
   make_communicators();
   make_turns();
@@ -54,7 +57,8 @@ void World::make_communicators() {
       const CommHooks hooks{members_.back().get(), exchange, exchange_test, exchange_end, nullptr};
       // So that handles differ from rank to rank.
       Communicator* other = random_.percent(50) ? at.engine->new_communicator(0, 1, "other", hooks) : nullptr;
-      at.comms.back() = at.engine->new_communicator(members_.back()->place, int(members.size()), std::to_string(c).c_str(), hooks);
+      at.comms.back() =
+          at.engine->new_communicator(members_.back()->place, int(members.size()), std::to_string(c).c_str(), hooks);
       if (other && random_.percent(50)) at.engine->free_communicator(other);
     }
     if (case_.greet) continue;
@@ -64,7 +68,8 @@ void World::make_communicators() {
         if (peer == r) continue;
         Link& link = rank(r).comms.back()->link(place);
         Span<const char> address;
-        if (network_.port(peer).address(&address) != Status::ok || network_.port(r).connect(address, &link.peer) != Status::ok)
+        if (network_.port(peer).address(&address) != Status::ok ||
+            network_.port(r).connect(address, &link.peer) != Status::ok)
           fail("two ranks could not be linked");
         link.path = network_.port(r).path(link.peer);
         link.handle = rank(peer).comms.back()->handle;
@@ -115,60 +120,6 @@ bool World::concerned(const std::vector<int>& members) const {
   return case_.fault != Fault::none && std::find(members.begin(), members.end(), case_.victim) != members.end();
 }
 
-// ---- the host's side of greetings ----
-
-struct World::Exchange {
-  World* world;
-  int rank;  // in the world
-  std::vector<char> mine;
-  char* theirs;
-  size_t received = 0;
-  int result = 0;
-  bool ended = false;
-};
-
-void* World::exchange(void* opaque, int place, const void* mine, size_t bytes, void* theirs, size_t capacity) {
-  const Member& member = *static_cast<Member*>(opaque);
-  World& world = *member.world;
-  const std::vector<int>& members = world.case_.comms[size_t(member.comm)];
-  const int rank = members[size_t(member.place)], peer = members[size_t(place)];
-  const char* at = static_cast<const char*>(mine);
-  world.exchanges_.push_back(std::make_unique<Exchange>(
-      Exchange{&world, rank, std::vector<char>(at, at + bytes), static_cast<char*>(theirs)}));
-  Exchange* own = world.exchanges_.back().get();
-  const auto half = world.half_done_.find({member.comm, place, member.place});
-  if (half == world.half_done_.end()) {
-    if (!world.half_done_.insert({{member.comm, member.place, place}, own}).second) world.fail("two greetings of one peer");
-  } else {
-    Exchange* other = half->second;
-    world.half_done_.erase(half);
-    if (bytes > capacity) world.fail("a greeting that does not fit");
-    const auto bring = [&world](Exchange* to, Exchange* from) {
-      world.network_.later(to->rank, world.network_.delay(), Where::outside, [to, from] {
-        if (to->ended || to->result != 0) return;
-        std::copy(from->mine.begin(), from->mine.end(), to->theirs);
-        to->received = from->mine.size();
-        to->result = 1;
-      });
-    };
-    bring(own, other);
-    bring(other, own);
-  }
-  // The host notices the death of a rank some time.
-  if (world.case_.fault == Fault::death && (peer == world.case_.victim || rank == world.case_.victim))
-    world.network_.later(rank, 6000, Where::outside, [own] {
-      if (own->result == 0) own->result = -1;
-    });
-  return own;
-}
-
-int World::exchange_test(void* exchange, size_t* received) {
-  *received = static_cast<Exchange*>(exchange)->received;
-  return static_cast<Exchange*>(exchange)->result;
-}
-
-void World::exchange_end(void* exchange) { static_cast<Exchange*>(exchange)->ended = true; }
-
 // ---- starting and ending operations ----
 
 bool World::startable(const Rank& rank, const Line& line) const {
@@ -218,7 +169,8 @@ void World::begin(Turn& turn) {
   } else {
     number = comm.next_call(op.call_class);
   }
-  const Binding binding{op.in_place ? nullptr : turn.input.data(), turn.output.data(), op.element->bytes, op.element->reduce};
+  const Binding binding{op.in_place ? nullptr : turn.input.data(), turn.output.data(), op.element->bytes,
+                        op.element->reduce};
   const Ticket ticket{&turn, 0, bytes};
   turn.begun = true;
   ++at.begun;
@@ -374,82 +326,6 @@ std::string World::who_waits() const {
     text += "\n";
   }
   return text;
-}
-
-// ---- afterwards ----
-
-void World::check_at_end() {
-  for (size_t i = 0; i < results_.size(); ++i) {
-    const Operation& op = case_.operations[i];
-    const Result& result = results_[i];
-    const std::string name = "operation " + std::to_string(i);
-    const bool concerned_here = concerned(case_.comms[size_t(op.comm)]);
-    const bool may_fail = case_.fault != Fault::none && (case_.fault != Fault::scratch || (concerned_here && !op.last));
-    if (result.failed && !may_fail) fail(name + " failed on some ranks");
-    if (case_.fault == Fault::scratch && result.failed && result.ok)
-      fail(name + " failed on some ranks and not on others");
-    if (case_.fault == Fault::mismatch && concerned_here && !op.last && !result.failed && case_.comms[size_t(op.comm)].size() > 1)
-      fail(name + " did not fail, though counts differ");
-  }
-  if (case_.fault != Fault::none) check_closed();
-  for (int r = 0; r < case_.ranks; ++r) {
-    if (!network_.alive(r)) continue;
-    Rank& at = rank(r);
-    Engine& engine = *at.engine;
-    const std::string name = "rank " + std::to_string(r);
-    const bool clean = case_.fault == Fault::none || case_.fault == Fault::scratch;
-    if (clean && engine.early_bytes()) fail(name + " keeps early messages");
-    for (Communicator*& comm : at.comms)
-      if (comm) engine.free_communicator(comm);
-    if (engine.active() || engine.unclaimed()) fail(name + " has operations that have not ended");
-    if (engine.early_bytes()) fail(name + " keeps early messages of no communicator");
-    if (engine.scratch_bytes()) fail(name + " keeps scratch");
-    if (at.begun != at.released) fail(name + " has not released all plans");
-  }
-  while (network_.step() >= 0) {}
-  for (int r = 0; r < case_.ranks; ++r)
-    if (network_.alive(r) && network_.port(r).open() && case_.fault == Fault::none)
-      fail("rank " + std::to_string(r) + " leaves messages open");
-  if (!network_.complaint().empty()) fail(network_.complaint());
-  bury_the_dead();
-}
-
-// Gives back what a dead rank still has, for the leak checker.
-void World::bury_the_dead() {
-  for (int r = 0; r < case_.ranks; ++r) {
-    if (network_.alive(r)) continue;
-    network_.port(r).lose_all();
-    for (Communicator* comm : rank(r).comms)
-      if (comm) rank(r).engine->close(*comm, Status::closed);
-    collect(r);
-  }
-}
-
-// Either nobody or everybody has closed a communicator, and what is closed refuses new operations.
-void World::check_closed() {
-  for (size_t c = 0; c < case_.comms.size(); ++c) {
-    const std::vector<int>& members = case_.comms[c];
-    size_t closed = 0, alive = 0;
-    for (const int r : members) {
-      if (!network_.alive(r)) continue;
-      ++alive;
-      Communicator& comm = *rank(r).comms[c];
-      if (comm.closed == Status::ok) continue;
-      ++closed;
-      Plan plan(comm.rank, comm.size);
-      plan.seal();
-      ++rank(r).begun;
-      Run* run = nullptr;
-      const Binding binding{nullptr, nullptr, 1, nullptr};
-      if (rank(r).engine->begin(plan, comm, comm.next_call(CallClass::nonblocking), binding, {}, &run) != Status::closed)
-        fail("a closed communicator takes operations");
-    }
-    if (closed && ((!concerned(members) && !has_deadline(case_.fault)) || case_.fault == Fault::scratch))
-      fail("communicator " + std::to_string(c) + " was closed without need");
-    const bool may_differ = case_.fault == Fault::unable || case_.fault == Fault::frozen;  // not all could be told
-    if (closed && closed != alive && !may_differ)
-      fail("communicator " + std::to_string(c) + " was closed on " + std::to_string(closed) + " of " + std::to_string(alive) + " ranks");
-  }
 }
 
 }  // namespace gpurdma::sim

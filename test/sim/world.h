@@ -1,4 +1,5 @@
-// N ranks in one process: each has its own engine, the product's, and runs the product's plans over the modelled network.
+// N ranks in one process: each has its own engine, the product's, and runs the product's plans over the modelled
+// network.
 #pragma once
 #include <map>
 #include <memory>
@@ -47,14 +48,22 @@ class World {
     std::vector<Communicator*> comms;  // by index; nullptr: not a member, or freed
     std::vector<uint32_t> persistent;  // by index: how many were made
     std::vector<Line> lines;
-    size_t open;  // turns that have not ended
+    size_t open = 0;  // turns that have not ended
     size_t begun = 0, released = 0;
   };
   struct Member {  // the host's side of a communicator
     World* world;
     int comm, place;
   };
-  struct Exchange;
+  struct Exchange {  // one rank's side of a greeting
+    World* world;
+    int rank;  // in the world
+    std::vector<char> mine;
+    char* theirs;
+    size_t received = 0;
+    int result = 0;
+    bool ended = false;
+  };
   struct Result {  // of one operation
     bool known = false;
     std::vector<char> bits;

@@ -1,5 +1,5 @@
-// What the engine itself costs: starting a plan that is cached, and an operation from its start to its completion, over a
-// transport that takes no time.
+// What the engine itself costs: starting a plan that is cached, and an operation from its start to its completion, over
+// a transport that takes no time.
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>
@@ -54,7 +54,8 @@ struct Bench {
   void begin() {
     number = comm->next_call(CallClass::nonblocking);
     Run* run;
-    if (engine.begin(plan, *comm, number, {nullptr, buffer.data(), 4, nothing}, {this, 0, 0}, &run) != Status::ok) std::abort();
+    if (engine.begin(plan, *comm, number, {nullptr, buffer.data(), 4, nothing}, {this, 0, 0}, &run) != Status::ok)
+      std::abort();
   }
   void arrived(int from, uint32_t position, size_t bytes) {
     const Header header{number.bits(), comm->handle, uint32_t(from), position, Header::Kind::data};

@@ -39,7 +39,8 @@ TEST(Engine, ClassesAndPersistentStartsAreMatchedApart) {
   Ints results(4);
   for (int i = 0; i < 4; ++i) {
     gpurdma::Run* run;
-    ASSERT_EQ(rig.engine.begin(plan, *rig.comm, numbers[i], {nullptr, &results[size_t(i)], 4, Rig::sum}, {&results, 0, 4}, &run),
+    ASSERT_EQ(rig.engine.begin(plan, *rig.comm, numbers[i], {nullptr, &results[size_t(i)], 4, Rig::sum},
+                               {&results, 0, 4}, &run),
               Status::ok);
   }
   for (const int i : {2, 0, 3, 1}) {

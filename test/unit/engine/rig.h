@@ -48,8 +48,10 @@ struct Rig {
   }
 
   explicit Rig(int rank, int size, const Engine::Limits& limits = {}, const CommHooks& hooks = {})
-      : engine(transport, counters, limits, host()), comm(engine.new_communicator(rank, size, "rig", hooks)),
-        input(10000), output(10000) {
+      : engine(transport, counters, limits, host()),
+        comm(engine.new_communicator(rank, size, "rig", hooks)),
+        input(10000),
+        output(10000) {
     reductions().clear();
     std::iota(input.begin(), input.end(), 1);
     engine.lock();

@@ -81,7 +81,8 @@ TEST(Threads, WaitEachForTheirOwnOperations) {
         gpurdma::Run* run = nullptr;
         const Status begun = engine.begin(plan, *comm, comm->next_call(CallClass::blocking),
                                           {input.data(), output.data(), 4, sum}, {}, &run);
-        if (begun != Status::ok || engine.wait(*run, nullptr) != Status::ok || output != Ints(8, 2 * (t + round))) ++wrong;
+        if (begun != Status::ok || engine.wait(*run, nullptr) != Status::ok || output != Ints(8, 2 * (t + round)))
+          ++wrong;
       }
       engine.free_communicator(comm);
       engine.unlock();
