@@ -57,11 +57,12 @@ class Transport {
   enum class Sent { done, pending, failed };
 
   virtual ~Transport() = default;
-  virtual void attach(Inbox* inbox) = 0;  // before the first progress()
+  virtual void attach(Inbox* inbox) = 0;  // before the first progress(); nullptr: what still comes concerns nobody
 
   // What a peer needs to reach us, to be carried there by other means.
   virtual Status address(Span<const char>* bytes) = 0;
-  // The peer at that address; the same process gives the same PeerId. Cost: a look-up, or an endpoint when new.
+  // The peer at that address; the same process gives the same PeerId. Cost: a look-up, or an endpoint when new. Errors:
+  // peer_lost, also for one that was lost or abandoned before: nothing tells of it again.
   virtual Status connect(Span<const char> address, PeerId* peer) = 0;
   virtual Path path(PeerId peer) const = 0;
 
@@ -71,7 +72,7 @@ class Transport {
   virtual Sent send(PeerId peer, const Header& header, const void* data, size_t bytes, Token token) = 0;
   // Brings an offered payload to [data, data + bytes). Same results as send.
   virtual Sent fetch(void* offer, void* data, size_t bytes, Token token) = 0;
-  // Declines an offered payload; the sender's send completes, failed or not.
+  // Declines an offered payload; the sender's send completes as if it had arrived.
   virtual void refuse(void* offer) = 0;
 
   // Moves messages on; returns how many events there were. Never waits.

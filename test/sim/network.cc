@@ -118,6 +118,7 @@ Status Port::connect(Span<const char> address, PeerId* peer) {
     if (!network_.alive(rank))
       network_.later(rank_, network_.delay(), Network::Where::inside, [this, rank] { lose(rank); });
   }
+  if (peer_of(rank)->gone) return Status::peer_lost;
   *peer = PeerId(peer_of(rank) - peers_.data());
   return Status::ok;
 }
