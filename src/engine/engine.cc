@@ -20,6 +20,7 @@ Engine::Engine(Transport& transport, Counters& counters, const Limits& limits, c
 }
 
 Engine::~Engine() {
+  transport_.attach(nullptr);
   if (active_count_) GPURDMA_LOG(warn, "%zu operations never ended", active_count_);
 }
 

@@ -125,12 +125,12 @@ void UcxTransport::lose(Endpoint& endpoint) {
   if (endpoint.lost) return;
   endpoint.lost = true;
   abandoned_.push_back(endpoint.id);
-  inbox_->lost(endpoint.id);
+  if (inbox_) inbox_->lost(endpoint.id);
 }
 
 void UcxTransport::on_error(void* arg, ucp_ep_h, ucs_status_t status) {
   Endpoint& endpoint = *static_cast<Endpoint*>(arg);
-  if (!endpoint.lost)
+  if (!endpoint.lost && endpoint.transport->inbox_)
     GPURDMA_LOG(error, "process %u was lost over %s: %s", endpoint.process.pid, name_of(endpoint.path), ucs_status_string(status));
   endpoint.transport->lose(endpoint);
 }
@@ -226,7 +226,7 @@ void UcxTransport::ended(Flight* flight, ucs_status_t status) {
   const Token token = flight->token;
   flight->next_free = free_;
   free_ = flight;
-  if (token == kNoToken) return;
+  if (token == kNoToken || !inbox_) return;
   inbox_->completed(token, status == UCS_OK ? Status::ok
                            : status == UCS_ERR_CANCELED || status == UCS_ERR_ENDPOINT_TIMEOUT ? Status::peer_lost
                                                                                               : Status::transport);
@@ -241,7 +241,9 @@ void UcxTransport::on_sent(void* request, ucs_status_t status, void* flight) {
 
 ucs_status_t UcxTransport::on_message(void* transport, const void* header_at, size_t header_bytes, void* data, size_t bytes,
                                       const ucp_am_recv_param_t* param) {
-  Inbox* inbox = static_cast<UcxTransport*>(transport)->inbox_;
+  UcxTransport& self = *static_cast<UcxTransport*>(transport);
+  Inbox* inbox = self.inbox_;
+  if (!inbox) return UCS_OK;  // we are closing: dropped, an offer is refused thereby
   Header header;
   if (header_bytes == sizeof(ShortHeader)) {
     ShortHeader packed;
@@ -253,8 +255,11 @@ ucs_status_t UcxTransport::on_message(void* transport, const void* header_at, si
     return UCS_OK;  // not ours
   }
   if (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) {
+    self.delivering_ = data;
     inbox->arrived(header, {nullptr, bytes, data});
-    return UCS_INPROGRESS;  // ours until fetched or refused
+    const bool refused = self.delivering_ == nullptr;
+    self.delivering_ = nullptr;
+    return refused ? UCS_OK : UCS_INPROGRESS;  // ours until fetched or refused
   }
   inbox->arrived(header, {data, bytes, nullptr});
   return UCS_OK;
@@ -282,6 +287,12 @@ void UcxTransport::on_fetched(void* request, ucs_status_t status, size_t, void* 
   static_cast<Flight*>(flight)->transport->ended(static_cast<Flight*>(flight), status);
 }
 
-void UcxTransport::refuse(void* offer) { ucp_am_data_release(worker_.get(), offer); }
+// From inside on_message its return value says so; UCX would touch a descriptor that was released there.
+void UcxTransport::refuse(void* offer) {
+  if (offer == delivering_)
+    delivering_ = nullptr;
+  else
+    ucp_am_data_release(worker_.get(), offer);
+}
 
 }  // namespace gpurdma

@@ -81,6 +81,7 @@ class UcxTransport final : public Transport {
   std::deque<Endpoint> endpoints_;  // by PeerId
   std::vector<PeerId> abandoned_;   // to be closed by progress()
   std::deque<Flight> flights_;
+  void* delivering_ = nullptr;      // the offer that on_message is handing over
   Flight* free_ = nullptr;
 };
 
