@@ -14,7 +14,8 @@
 
 gpurdma_runtime_t *gpurdma_mca_runtime;
 
-static bool named; /* the user named gpurdma in --mca coll */
+static bool named;    /* the user named gpurdma in --mca coll */
+static bool widening; /* the framework registers all components, us once more */
 
 /* Open MPI compares the interface's version only after register and open have run, and would load a component of
  * another series. */
@@ -48,22 +49,22 @@ static bool is_named(const char *selection) {
  * MPI_T_init and ompi_info have registered all of them already; a second round would list those that are linked in
  * twice. */
 static int widen_selection(void) {
-  static bool inside; /* the framework registers us again */
   mca_base_framework_t *framework = &ompi_coll_base_framework;
-  if (inside || NULL == framework->framework_selection || 0 != strcmp(framework->framework_selection, "gpurdma"))
+  if (NULL == framework->framework_selection || 0 != strcmp(framework->framework_selection, "gpurdma"))
     return OPAL_SUCCESS;
   const int variable = mca_base_var_find("ompi", "coll", NULL, NULL);
   if (variable < 0) return variable;
   const int failed = mca_base_var_set_value(variable, "", 1, MCA_BASE_VAR_SOURCE_SET, NULL);
   if (OPAL_SUCCESS != failed) return failed;
   if (1 != opal_list_get_size(&framework->framework_components)) return OPAL_SUCCESS;
-  inside = true;
+  widening = true;
   const int result = mca_base_framework_components_register(framework, MCA_BASE_REGISTER_ALL);
-  inside = false;
+  widening = false;
   return result;
 }
 
 static int register_component(void) {
+  if (widening) return OPAL_SUCCESS; /* registering the settings again would lose Open MPI's copies of their words */
   if (!series_fits()) return OPAL_ERR_NOT_AVAILABLE;
   named = named || is_named(ompi_coll_base_framework.framework_selection);
   gpurdma_mca_settings_register();
