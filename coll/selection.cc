@@ -8,9 +8,9 @@ namespace {
 constexpr size_t K = 1024;
 constexpr Collective kAllreduce = Collective::allreduce;
 
-// Doubling up to 64 KiB: measured with 2 to 4 ranks on one node, where the ring catches up at 128 KiB. With more ranks for as
-// long as the ring's 2 (n - 1) messages one after another cost more time than doubling's extra bytes, reckoned with 1 us a
-// message and 5 GB/s.
+// Doubling up to 64 KiB: measured with 2 to 4 ranks on one node, where the ring catches up at 128 KiB. With more ranks
+// for as long as the ring's 2 (n - 1) messages one after another cost more time than doubling's extra bytes, reckoned
+// with 1 us a message and 5 GB/s.
 constexpr TuningRow kBuiltin[] = {
     {kAllreduce, 1, 63, 0, 64 * K, "doubling", 32 * K, 8},
     {kAllreduce, 64, 255, 0, 128 * K, "doubling", 32 * K, 8},

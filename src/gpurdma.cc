@@ -17,7 +17,8 @@ gpurdma_runtime::gpurdma_runtime(const gpurdma_settings_t& settings, const gpurd
              settings.depth},
       engine(transport, counters, {settings.deadline_s, settings.stall_warning_s, SIZE_MAX},
              {[](void* context) { static_cast<gpurdma_runtime*>(context)->host.progress(); },
-              [](void* context, const Plan& plan) { static_cast<gpurdma_runtime*>(context)->plans.release(&plan); }, this}) {}
+              [](void* context, const Plan& plan) { static_cast<gpurdma_runtime*>(context)->plans.release(&plan); },
+              this}) {}
 
 namespace {
 
@@ -111,7 +112,8 @@ Status begin_nonblocking(gpurdma_comm& c, Number number, const Operands& o, Redu
 
 extern "C" {
 
-int gpurdma_runtime_create(const gpurdma_settings_t* settings, const gpurdma_host_t* host, gpurdma_runtime_t** runtime) {
+int gpurdma_runtime_create(const gpurdma_settings_t* settings, const gpurdma_host_t* host,
+                           gpurdma_runtime_t** runtime) {
   return guarded([&] {
     char message[256];
     if (gpurdma_settings_check(settings, message, sizeof message) != GPURDMA_OK) {
@@ -120,7 +122,8 @@ int gpurdma_runtime_create(const gpurdma_settings_t* settings, const gpurdma_hos
     }
     static gpurdma_host_t sink;  // log lines know no runtime
     sink = *host;
-    log::configure(log::Level(settings->verbose), [](log::Level level, const char* line) { sink.log(int(level), line); });
+    log::configure(log::Level(settings->verbose),
+                   [](log::Level level, const char* line) { sink.log(int(level), line); });
     *runtime = new gpurdma_runtime(*settings, *host);
     return GPURDMA_OK;
   });
@@ -174,8 +177,8 @@ int gpurdma_allreduce(gpurdma_comm_t* c, const void* in, void* out, size_t count
     const Hold hold(runtime);
     if (runtime.progress_level == 0) ask_for_progress(runtime, 1);
     Run* run;
-    Status status = begin(*c, c->comm->next_call(CallClass::blocking), {in, out, count, Op(op), Type(type)}, reduce,
-                          nullptr, &run);
+    Status status =
+        begin(*c, c->comm->next_call(CallClass::blocking), {in, out, count, Op(op), Type(type)}, reduce, nullptr, &run);
     int host_error = 0;
     if (status == Status::ok) status = runtime.engine.wait(*run, &host_error);
     return host_error ? -host_error : int(status);

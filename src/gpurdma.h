@@ -1,8 +1,8 @@
-/* The C boundary of gpurdma: what the Open MPI component (mca/) calls and what it must offer. Knows nothing of MPI's types:
- * a communicator is (rank, size, callbacks), ops and types are the numbers of reduce/types.h.
+/* The C boundary of gpurdma: what the Open MPI component (mca/) calls and what it must offer. Knows nothing of MPI's
+ * types: a communicator is (rank, size, callbacks), ops and types are the numbers of reduce/types.h.
  *
- * Every function returns one of gpurdma_status unless it says otherwise. Outputs are set only on success. Functions may be called from any
- * thread; callbacks are made without any lock of gpurdma held, save where noted. */
+ * Every function returns one of gpurdma_status unless it says otherwise. Outputs are set only on success. Functions may
+ * be called from any thread; callbacks are made without any lock of gpurdma held, save where noted. */
 #ifndef GPURDMA_H
 #define GPURDMA_H
 
@@ -14,31 +14,36 @@ extern "C" {
 #endif
 
 typedef enum gpurdma_status { /* the values of gpurdma::Status */
-  GPURDMA_OK = 0,
-  GPURDMA_UNSUPPORTED = 1, /* nothing was sent: run the component beneath; alike on all ranks */
-  GPURDMA_NO_MEMORY = 2,
-  GPURDMA_PEER_LOST = 3,
-  GPURDMA_DEADLINE = 4,
-  GPURDMA_REMOTE = 5,
-  GPURDMA_CLOSED = 6,
-  GPURDMA_INVALID = 7,
-  GPURDMA_TRANSPORT = 8
+                              GPURDMA_OK = 0,
+                              GPURDMA_UNSUPPORTED =
+                                  1, /* nothing was sent: run the component beneath; alike on all ranks */
+                              GPURDMA_NO_MEMORY = 2,
+                              GPURDMA_PEER_LOST = 3,
+                              GPURDMA_DEADLINE = 4,
+                              GPURDMA_REMOTE = 5,
+                              GPURDMA_CLOSED = 6,
+                              GPURDMA_INVALID = 7,
+                              GPURDMA_TRANSPORT = 8
 } gpurdma_status_t;
 
 const char *gpurdma_status_text(int status);
 
 /* ---- settings ---- */
 
-typedef enum gpurdma_scope { GPURDMA_SCOPE_AUTO = 0, GPURDMA_SCOPE_ALWAYS = 1, GPURDMA_SCOPE_NEVER = 2 } gpurdma_scope_t;
+typedef enum gpurdma_scope {
+  GPURDMA_SCOPE_AUTO = 0,
+  GPURDMA_SCOPE_ALWAYS = 1,
+  GPURDMA_SCOPE_NEVER = 2
+} gpurdma_scope_t;
 
 typedef struct gpurdma_settings {
-  int scope;               /* gpurdma_scope_t */
-  const char *algorithm;   /* a name of the catalogue forces it; "" or "auto": the built-in table decides */
-  size_t piece;            /* bytes in one message; 0: the table decides */
-  int depth;               /* scratch slots per neighbour; 0: the table decides */
-  double deadline_s;       /* an operation that takes longer fails; 0: none */
-  double stall_warning_s;  /* an operation that takes longer is reported once, with the peers it waits for; 0: never */
-  int verbose;             /* 0 error, 1 warn, 2 info, 3 debug, 4 trace */
+  int scope;              /* gpurdma_scope_t */
+  const char *algorithm;  /* a name of the catalogue forces it; "" or "auto": the built-in table decides */
+  size_t piece;           /* bytes in one message; 0: the table decides */
+  int depth;              /* scratch slots per neighbour; 0: the table decides */
+  double deadline_s;      /* an operation that takes longer fails; 0: none */
+  double stall_warning_s; /* an operation that takes longer is reported once, with the peers it waits for; 0: never */
+  int verbose;            /* 0 error, 1 warn, 2 info, 3 debug, 4 trace */
 } gpurdma_settings_t;
 
 /* The defaults. */
@@ -50,8 +55,8 @@ const char *gpurdma_algorithm_names(void);
 
 /* ---- activation: a small key per process, compared by all ---- */
 
-/* The key that this process publishes: version, hash of the settings that must agree, GPU present (seen by its device nodes), named by
- * the user in --mca coll. Never 0. */
+/* The key that this process publishes: version, hash of the settings that must agree, GPU present (seen by its device
+ * nodes), named by the user in --mca coll. Never 0. */
 uint32_t gpurdma_key(const gpurdma_settings_t *settings, int named);
 
 typedef struct gpurdma_verdict {
@@ -59,7 +64,8 @@ typedef struct gpurdma_verdict {
   char reason[160]; /* one clause for the info line: why or why not */
 } gpurdma_verdict_t;
 
-/* Decides for a communicator from the keys of its members in rank order; 0: that member published none and is not able. */
+/* Decides for a communicator from the keys of its members in rank order; 0: that member published none and is not able.
+ */
 void gpurdma_decide(const uint32_t *keys, int size, int scope, gpurdma_verdict_t *verdict);
 
 /* ---- the runtime: one per process ---- */
@@ -73,8 +79,8 @@ typedef struct gpurdma_host {
   void (*log)(int level, const char *line);
   /* Advances all other communication of the process (opal_progress). May call gpurdma_progress. */
   void (*progress)(void);
-  /* How often gpurdma_progress must be called from the process's progress engine: 0 not at all, 1 now and then, 2 each time.
-   * Called with gpurdma's lock held: must not call back. */
+  /* How often gpurdma_progress must be called from the process's progress engine: 0 not at all, 1 now and then, 2 each
+   * time. Called with gpurdma's lock held: must not call back. */
   void (*set_progress)(int level);
   /* The nonblocking or persistent operation that `cookie` names ended. */
   void (*completed)(void *cookie, int status);
@@ -85,26 +91,28 @@ int gpurdma_runtime_create(const gpurdma_settings_t *settings, const gpurdma_hos
 /* All communicators must be gone. Flushes what is still in UCX's queues, then closes endpoints, worker, context. */
 void gpurdma_runtime_destroy(gpurdma_runtime_t *runtime);
 
-/* Moves all operations on; returns the number of events. Never waits; where another thread is inside, returns 0 at once. */
+/* Moves all operations on; returns the number of events. Never waits; where another thread is inside, returns 0 at
+ * once. */
 int gpurdma_progress(gpurdma_runtime_t *runtime);
 
 /* ---- communicators ---- */
 
 typedef struct gpurdma_comm_info {
   int rank, size;
-  const char *name;        /* for log lines; copied */
-  int oversubscribed;      /* more ranks than cores on this node: yield rather than spin */
-  void *opaque;            /* handed to the callbacks below */
-  /* Starts sending `bytes` bytes at `mine` to `rank` and receiving up to `capacity` bytes from it to `theirs`, over the host's
-   * point-to-point messages on this communicator with a tag of gpurdma's own; both buffers stay valid until exchange_end. Called at most once for each
-   * rank. Never blocks. Returns a handle, or NULL when it cannot start. Called with gpurdma's lock held, as are the next two. */
+  const char *name;   /* for log lines; copied */
+  int oversubscribed; /* more ranks than cores on this node: yield rather than spin */
+  void *opaque;       /* handed to the callbacks below */
+  /* Starts sending `bytes` bytes at `mine` to `rank` and receiving up to `capacity` bytes from it to `theirs`, over the
+   * host's point-to-point messages on this communicator with a tag of gpurdma's own; both buffers stay valid until
+   * exchange_end. Called at most once for each rank. Never blocks. Returns a handle, or NULL when it cannot start.
+   * Called with gpurdma's lock held, as are the next two. */
   void *(*exchange)(void *opaque, int rank, const void *mine, size_t bytes, void *theirs, size_t capacity);
   /* 1: both done, *received bytes came. 0: not yet. -1: failed. Does not progress anything. */
   int (*exchange_test)(void *exchange, size_t *received);
   /* Ends it, cancelling what is still under way. */
   void (*exchange_end)(void *exchange);
-  /* Polled now and then while an operation waits: 0 fine, otherwise the communicator was revoked or a member failed (ULFM), and the value is
-   * handed to the caller as the operation's status, negated. */
+  /* Polled now and then while an operation waits: 0 fine, otherwise the communicator was revoked or a member failed
+   * (ULFM), and the value is handed to the caller as the operation's status, negated. */
   int (*broken)(void *opaque);
 } gpurdma_comm_info_t;
 
@@ -114,14 +122,14 @@ void gpurdma_comm_destroy(gpurdma_comm_t *comm);
 
 /* ---- allreduce: out = in_0 op in_1 op ... on every rank ---- */
 
-/* count elements of `type` at in and out; in == out means in place, otherwise they do not overlap. op and type: enum values of reduce/types.h.
- * Blocking; calls host.progress while it waits. */
+/* count elements of `type` at in and out; in == out means in place, otherwise they do not overlap. op and type: enum
+ * values of reduce/types.h. Blocking; calls host.progress while it waits. */
 int gpurdma_allreduce(gpurdma_comm_t *comm, const void *in, void *out, size_t count, int op, int type);
 /* Nonblocking: host.completed(cookie, status) follows from some progress call, never from inside this one. */
 int gpurdma_iallreduce(gpurdma_comm_t *comm, const void *in, void *out, size_t count, int op, int type, void *cookie);
 /* Persistent: started any number of times, one start at a time; each ends with host.completed(cookie, status). */
-int gpurdma_allreduce_init(gpurdma_comm_t *comm, const void *in, void *out, size_t count, int op, int type, void *cookie,
-                           gpurdma_persistent_t **persistent);
+int gpurdma_allreduce_init(gpurdma_comm_t *comm, const void *in, void *out, size_t count, int op, int type,
+                           void *cookie, gpurdma_persistent_t **persistent);
 int gpurdma_persistent_start(gpurdma_persistent_t *persistent);
 /* Not while it is active. */
 void gpurdma_persistent_free(gpurdma_persistent_t *persistent);
@@ -132,10 +140,11 @@ void gpurdma_persistent_free(gpurdma_persistent_t *persistent);
 typedef struct gpurdma_counter {
   const char *name, *help;
 } gpurdma_counter_t;
-size_t gpurdma_counters(const gpurdma_counter_t **counters);                   /* the list; static */
+size_t gpurdma_counters(const gpurdma_counter_t **counters);             /* the list; static */
 uint64_t gpurdma_counter_read(gpurdma_runtime_t *runtime, size_t index); /* 0 when runtime is NULL */
 
-/* The table of what this process did, lines separated by newline, into text (at most size bytes, terminated); returns the length. */
+/* The table of what this process did, lines separated by newline, into text (at most size bytes, terminated); returns
+ * the length. */
 size_t gpurdma_summary(gpurdma_runtime_t *runtime, char *text, size_t size);
 
 #ifdef __cplusplus

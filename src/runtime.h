@@ -18,8 +18,8 @@ struct gpurdma_runtime {
   gpurdma::PlanCache plans;
   gpurdma::UcxTransport transport;
   gpurdma::Engine engine;
-  int progress_level = 0;       // what host.set_progress was told last
-  unsigned idle_polls = 0;      // since something was active, for lowering it again
+  int progress_level = 0;   // what host.set_progress was told last
+  unsigned idle_polls = 0;  // since something was active, for lowering it again
 };
 
 struct gpurdma_comm {

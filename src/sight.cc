@@ -30,10 +30,11 @@ struct List {
       for (size_t a = 0; a < catalogue().size(); ++a) {
         const std::string by = std::string(name_of(catalogue()[a].collective)) + " by " + catalogue()[a].name;
         const std::string prefix = std::string(catalogue()[a].name) + "_" + over;
-        named.push_back({prefix + "_calls", "Calls of " + by + " whose slowest path was " + over, Value::calls, int(a), path});
+        named.push_back(
+            {prefix + "_calls", "Calls of " + by + " whose slowest path was " + over, Value::calls, int(a), path});
         named.push_back({prefix + "_bytes", "Bytes of operands of these calls", Value::bytes, int(a), path});
-        named.push_back({prefix + "_time_ns", "Nanoseconds from start to end of these calls, waiting included", Value::time_ns,
-                         int(a), path});
+        named.push_back({prefix + "_time_ns", "Nanoseconds from start to end of these calls, waiting included",
+                         Value::time_ns, int(a), path});
       }
       named.push_back({over + "_sent_bytes", "Bytes of payload sent over " + over, Value::sent_bytes, 0, path});
     }
@@ -61,10 +62,14 @@ uint64_t gpurdma_counter_read(gpurdma_runtime_t* runtime, size_t index) {
   const Named& n = list().named[index];
   const Counters::Row& row = runtime->counters.rows[n.algorithm][n.path];
   switch (n.value) {
-    case Value::calls: return row.calls;
-    case Value::bytes: return row.bytes;
-    case Value::time_ns: return uint64_t(clock::seconds(row.ticks) * 1e9);
-    case Value::sent_bytes: return runtime->counters.sent_bytes[n.path];
+    case Value::calls:
+      return row.calls;
+    case Value::bytes:
+      return row.bytes;
+    case Value::time_ns:
+      return uint64_t(clock::seconds(row.ticks) * 1e9);
+    case Value::sent_bytes:
+      return runtime->counters.sent_bytes[n.path];
   }
   return 0;
 }
@@ -78,9 +83,10 @@ size_t gpurdma_summary(gpurdma_runtime_t* runtime, char* text, size_t size) {
       const Counters::Row& row = runtime->counters.rows[a][path];
       if (row.calls == 0) continue;
       const double seconds = clock::seconds(row.ticks);
-      std::snprintf(line, sizeof line, "%-11s %-11s %-14s %9llu %14llu %11.6f %10.2f\n", name_of(catalogue()[a].collective),
-                    catalogue()[a].name, name_of(Path(path)), static_cast<unsigned long long>(row.calls),
-                    static_cast<unsigned long long>(row.bytes), seconds, seconds * 1e6 / double(row.calls));
+      std::snprintf(line, sizeof line, "%-11s %-11s %-14s %9llu %14llu %11.6f %10.2f\n",
+                    name_of(catalogue()[a].collective), catalogue()[a].name, name_of(Path(path)),
+                    static_cast<unsigned long long>(row.calls), static_cast<unsigned long long>(row.bytes), seconds,
+                    seconds * 1e6 / double(row.calls));
       table += line;
     }
   }

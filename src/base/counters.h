@@ -1,6 +1,7 @@
 // Counters: which algorithm and which path every call and every byte took.
 //
-// One table per process, written under the engine's lock and read at any time (a reader may see a call's bytes before its time).
+// One table per process, written under the engine's lock and read at any time (a reader may see a call's bytes before
+// its time).
 #pragma once
 #include <cstddef>
 #include <cstdint>

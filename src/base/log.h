@@ -22,8 +22,8 @@ inline bool enabled(Level level) { return level <= threshold; }
 
 }  // namespace gpurdma::log
 
-#define GPURDMA_LOG(level, ...)                                                                  \
-  do {                                                                                           \
-    if (gpurdma::log::enabled(gpurdma::log::Level::level))                                       \
-      gpurdma::log::write(gpurdma::log::Level::level, __VA_ARGS__);                              \
+#define GPURDMA_LOG(level, ...)                                     \
+  do {                                                              \
+    if (gpurdma::log::enabled(gpurdma::log::Level::level))          \
+      gpurdma::log::write(gpurdma::log::Level::level, __VA_ARGS__); \
   } while (0)

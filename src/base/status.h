@@ -7,16 +7,16 @@
 
 namespace gpurdma {
 
-enum class [[nodiscard]] Status : int {
-  ok = 0,
-  unsupported = 1,  // not ours to run
-  no_memory = 2,    // memory of the host ran out
-  peer_lost = 3,    // a peer died or cannot be reached any more
-  deadline = 4,     // the deadline setting expired
-  remote = 5,       // a peer failed and said so: its messages came marked
-  closed = 6,       // an earlier failure closed this communicator
-  invalid = 7,      // an argument or a setting is out of range
-  transport = 8,    // UCX reported an error
+enum class [[nodiscard]] Status : int{
+    ok = 0,
+    unsupported = 1,  // not ours to run
+    no_memory = 2,    // memory of the host ran out
+    peer_lost = 3,    // a peer died or cannot be reached any more
+    deadline = 4,     // the deadline setting expired
+    remote = 5,       // a peer failed and said so: its messages came marked
+    closed = 6,       // an earlier failure closed this communicator
+    invalid = 7,      // an argument or a setting is out of range
+    transport = 8,    // UCX reported an error
 };
 
 // One lower-case phrase that names the status, for logs and for error strings.

@@ -57,7 +57,8 @@ void Communicator::greet(int rank, Transport& transport) {
   greeting->exchange = hooks.exchange(hooks.opaque, rank, greeting->mine.get(), greeting->mine_bytes,
                                       greeting->theirs.get(), kHelloRoom);
   if (!greeting->exchange) {
-    GPURDMA_LOG(error, "communicator %s: the host could not start exchanging addresses with rank %d", name.c_str(), rank);
+    GPURDMA_LOG(error, "communicator %s: the host could not start exchanging addresses with rank %d", name.c_str(),
+                rank);
     link(rank).state = Link::State::lost;
     return;
   }
@@ -80,7 +81,8 @@ int Communicator::poll_greetings(Transport& transport) {
     hooks.exchange_end(greeting->exchange);
     const Status status = result > 0 ? answered(*greeting, bytes, transport) : Status::peer_lost;
     if (result < 0)
-      GPURDMA_LOG(error, "communicator %s: the exchange of addresses with rank %d failed", name.c_str(), greeting->rank);
+      GPURDMA_LOG(error, "communicator %s: the exchange of addresses with rank %d failed", name.c_str(),
+                  greeting->rank);
     link(greeting->rank).state = status == Status::ok ? Link::State::up : Link::State::lost;
     ++ended;
   }
@@ -91,8 +93,10 @@ Status Communicator::answered(const Greeting& greeting, size_t bytes, Transport&
   Hello hello{};
   if (bytes >= sizeof hello) std::memcpy(&hello, greeting.theirs.get(), sizeof hello);
   if (hello.magic != Hello::kMagic || hello.address_bytes != bytes - sizeof hello) {
-    GPURDMA_LOG(error, "communicator %s: rank %d sent an address that cannot be read (%zu bytes); are two versions of gpurdma in use?",
-                name.c_str(), greeting.rank, bytes);
+    GPURDMA_LOG(
+        error,
+        "communicator %s: rank %d sent an address that cannot be read (%zu bytes); are two versions of gpurdma in use?",
+        name.c_str(), greeting.rank, bytes);
     return Status::transport;
   }
   if (!hello.able) {
@@ -104,7 +108,8 @@ Status Communicator::answered(const Greeting& greeting, size_t bytes, Transport&
   if (status != Status::ok) return status;
   to.handle = hello.handle;
   to.path = transport.path(to.peer);
-  GPURDMA_LOG(debug, "communicator %s: rank %d reaches rank %d over %s", name.c_str(), rank, greeting.rank, name_of(to.path));
+  GPURDMA_LOG(debug, "communicator %s: rank %d reaches rank %d over %s", name.c_str(), rank, greeting.rank,
+              name_of(to.path));
   return Status::ok;
 }
 

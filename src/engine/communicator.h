@@ -2,9 +2,9 @@
 // operations.
 //
 // Ranks are linked pair by pair, when a plan first needs the pair: both send a Hello over the host's point-to-point
-// messages, so nothing blocks and nothing takes a place in the order of other collectives. The Hello brings the peer's transport
-// address and its handle of this communicator, which later messages carry. The host matches Hellos by its own communicator, so a
-// handle stands for the context id, in 32 bits, without ever being compared to anyone else's.
+// messages, so nothing blocks and nothing takes a place in the order of other collectives. The Hello brings the peer's
+// transport address and its handle of this communicator, which later messages carry. The host matches Hellos by its own
+// communicator, so a handle stands for the context id, in 32 bits, without ever being compared to anyone else's.
 #pragma once
 #include <memory>
 #include <string>

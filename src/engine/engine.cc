@@ -14,8 +14,13 @@ constexpr size_t kKeptEarly = size_t(4) << 20;
 }  // namespace
 
 Engine::Engine(Transport& transport, Counters& counters, const Limits& limits, const Host& host)
-    : transport_(transport), counters_(counters), limits_(limits), host_(host),
-      scratch_(kKeptScratch, limits.scratch), early_(kKeptEarly), mailbox_(early_) {
+    : transport_(transport),
+      counters_(counters),
+      limits_(limits),
+      host_(host),
+      scratch_(kKeptScratch, limits.scratch),
+      early_(kKeptEarly),
+      mailbox_(early_) {
   transport_.attach(this);
 }
 
@@ -133,7 +138,8 @@ Status Engine::begin(const Plan& plan, Communicator& comm, Number number, const 
   void* scratch = scratch_.take(bytes);
   const Status status = run->bind(plan, comm, number, binding, scratch);
   if (status != Status::ok) {
-    GPURDMA_LOG(error, "communicator %s: no memory to run a plan of %zu operations", comm.name.c_str(), plan.ops().size());
+    GPURDMA_LOG(error, "communicator %s: no memory to run a plan of %zu operations", comm.name.c_str(),
+                plan.ops().size());
     scratch_.give(scratch, bytes);
     idle_.push_back(*run);
     if (host_.plan_released) host_.plan_released(host_.context, plan);

@@ -1,8 +1,10 @@
 // Engine: runs any number of plans at once, on any number of communicators, from progress() and from wait().
 //
-// It owns communicators and runs, links ranks when a plan first needs them, gives every message to its run, and turns failures into
-// statuses. Everything but the counters is called under lock(); completions are handed over after it was released:
-//   engine.lock(); engine.begin(...); engine.progress(); auto done = engine.finished(); engine.unlock(); for each of done: tell its owner.
+// It owns communicators and runs, links ranks when a plan first needs them, gives every message to its run, and turns
+// failures into statuses. Everything but the counters is called under lock(); completions are handed over after it was
+// released:
+//   engine.lock(); engine.begin(...); engine.progress(); auto done = engine.finished(); engine.unlock(); for each of
+//   done: tell its owner.
 // Nothing here waits, except wait().
 #pragma once
 #include <deque>
@@ -25,9 +27,10 @@ class Engine final : public Inbox {
     size_t scratch = SIZE_MAX;   // most bytes of scratch at once
     double grace_s = 1;          // for peers to let go of what is in flight, once a communicator was closed
   };
-  // What the owner of the process offers. plan_released: a plan given to begin() is not used any more; called under the lock.
+  // What the owner of the process offers. plan_released: a plan given to begin() is not used any more; called under the
+  // lock.
   struct Host {
-    void (*progress)(void* context) = nullptr;                           // advances other communication; without the lock
+    void (*progress)(void* context) = nullptr;  // advances other communication; without the lock
     void (*plan_released)(void* context, const Plan& plan) = nullptr;
     void* context = nullptr;
   };
@@ -47,23 +50,29 @@ class Engine final : public Inbox {
   Communicator* new_communicator(int rank, int size, const char* name, const CommHooks& hooks);
   // No run on it may be active.
   void free_communicator(Communicator* comm);
-  // Closes a communicator after a failure, tells the peers, and gives its runs up. They end when nothing is in flight any more: peers that
-  // live let go of it when they are told, the others are abandoned, with all communicators that they share with us. host_error: see CommHooks::broken.
+  // Closes a communicator after a failure, tells the peers, and gives its runs up. They end when nothing is in flight
+  // any more: peers that live let go of it when they are told, the others are abandoned, with all communicators that
+  // they share with us. host_error: see CommHooks::broken.
   void close(Communicator& comm, Status why, int host_error = 0);
 
-  // Starts a plan as soon as its peers are linked. ticket.cookie == nullptr: the caller must wait() for the run. Otherwise it will be among
-  // finished(), unless an error is returned. The plan is released when the run has ended, also after an error. Errors: no_memory, closed.
-  Status begin(const Plan& plan, Communicator& comm, Number number, const Binding& binding, const Ticket& ticket, Run** run);
-  // Progresses until the run is over, and recycles it. Holds the lock on entry and on return, not throughout. host_error as in Ended.
+  // Starts a plan as soon as its peers are linked. ticket.cookie == nullptr: the caller must wait() for the run.
+  // Otherwise it will be among finished(), unless an error is returned. The plan is released when the run has ended,
+  // also after an error. Errors: no_memory, closed.
+  Status begin(const Plan& plan, Communicator& comm, Number number, const Binding& binding, const Ticket& ticket,
+               Run** run);
+  // Progresses until the run is over, and recycles it. Holds the lock on entry and on return, not throughout.
+  // host_error as in Ended.
   Status wait(Run& run, int* host_error);
 
   // Moves everything on; returns the number of events.
   int progress();
   // Takes the operations that ended, oldest first; at most `room`.
   int finished(Ended* ended, int room);
-  size_t active() const { return active_count_; }     // begun and not over
+  size_t active() const { return active_count_; }       // begun and not over
   size_t unclaimed() const { return finished_count_; }  // over, and not yet taken by finished()
-  size_t early_bytes() const { return early_.in_use(); }  // of messages that wait for their run, or for their place in it
+  size_t early_bytes() const {
+    return early_.in_use();
+  }  // of messages that wait for their run, or for their place in it
   size_t scratch_bytes() const { return scratch_.in_use(); }
 
   void arrived(const Header& header, const Payload& payload) override;

@@ -1,7 +1,7 @@
 // Mailbox: finds the run that a message belongs to, and keeps what comes before its run has started.
 //
-// Keyed by our handle of the communicator and the operation's number. What is kept is small: bulk data needs a credit, which only a
-// started run grants; it is copied aside, so nothing of the transport's is held. Not thread-safe.
+// Keyed by our handle of the communicator and the operation's number. What is kept is small: bulk data needs a credit,
+// which only a started run grants; it is copied aside, so nothing of the transport's is held. Not thread-safe.
 #pragma once
 #include "engine/memory.h"
 #include "engine/run.h"

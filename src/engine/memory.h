@@ -1,7 +1,7 @@
 // Host memory for scratch and for messages that came early: blocks of a few sizes, kept for the next operation.
 //
-// Blocks are 64-byte aligned. Up to `keep` bytes of free blocks are kept, the rest goes back to the system at once, so the footprint
-// follows what is in flight. Not thread-safe.
+// Blocks are 64-byte aligned. Up to `keep` bytes of free blocks are kept, the rest goes back to the system at once, so
+// the footprint follows what is in flight. Not thread-safe.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,8 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  // At least `bytes` bytes, or nullptr. Cost: a few ns for a kept block, else that of aligned_alloc. bytes == 0 gives nullptr.
+  // At least `bytes` bytes, or nullptr. Cost: a few ns for a kept block, else that of aligned_alloc. bytes == 0 gives
+  // nullptr.
   void* take(size_t bytes) {
     if (bytes == 0) return nullptr;
     const int c = class_of(bytes);

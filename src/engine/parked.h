@@ -1,4 +1,5 @@
-// A message that waits for its run to start, or for its place in it: copied aside, so nothing of the transport's is held.
+// A message that waits for its run to start, or for its place in it: copied aside, so nothing of the transport's is
+// held.
 #pragma once
 #include "transport/transport.h"
 

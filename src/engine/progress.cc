@@ -10,10 +10,10 @@
 namespace gpurdma {
 namespace {
 
-constexpr unsigned kPollsPerTick = 1024;       // of progress(), between looks at the clock
-constexpr unsigned kSpins = 4096;              // empty polls before wait() yields the core: some 100 us
-constexpr unsigned kSpinsOversubscribed = 4;   // the peer may need this very core
-constexpr unsigned kPollsPerHostProgress = 64; // opal_progress costs about three polls of ours
+constexpr unsigned kPollsPerTick = 1024;          // of progress(), between looks at the clock
+constexpr unsigned kSpins = 4096;                 // empty polls before wait() yields the core: some 100 us
+constexpr unsigned kSpinsOversubscribed = 4;      // the peer may need this very core
+constexpr unsigned kPollsPerHostProgress = 64;    // opal_progress costs about three polls of ours
 constexpr double kTick = 1e-3, kPeerCheck = 0.1;  // seconds
 
 // The ranks that a run waits for, as "1, 5, 7".
@@ -101,8 +101,10 @@ void Engine::check(Run& run, uint64_t now) {
   char peers[128];
   name_awaited(run, peers, sizeof peers);
   if (broken)
-    GPURDMA_LOG(error, "communicator %s: Open MPI reports that it was revoked or that a member failed; rank %d waits for rank %s",
-                comm.name.c_str(), comm.rank, peers);
+    GPURDMA_LOG(
+        error,
+        "communicator %s: Open MPI reports that it was revoked or that a member failed; rank %d waits for rank %s",
+        comm.name.c_str(), comm.rank, peers);
   else if (late)
     GPURDMA_LOG(error, "communicator %s: rank %d gives up after %.1f s, the deadline; it waits for rank %s",
                 comm.name.c_str(), comm.rank, seconds, peers);

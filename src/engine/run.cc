@@ -238,7 +238,8 @@ void Run::arrived(const Header& header, const Payload& payload) {
 void Run::take_parked(Flow& flow) {
   for (Parked** at = &parked_; *at;) {
     Parked* parked = *at;
-    const uint32_t op = int(parked->header.source) == flow.peer->rank ? flow.peer->recvs[parked->header.position] : Plan::kNone;
+    const uint32_t op =
+        int(parked->header.source) == flow.peer->rank ? flow.peer->recvs[parked->header.position] : Plan::kNone;
     if (op == Plan::kNone || waits_[op] != 0) {
       at = &parked->next;
       continue;
@@ -255,7 +256,8 @@ void Run::take(Flow& flow, uint32_t op, const Header& header, const Payload& pay
   if (header.kind == Header::Kind::failed)
     fail(Status::remote, flow.peer->rank, "receiving");
   else if (payload.bytes != expected)
-    fail(Status::transport, flow.peer->rank, "receiving a message of another size; do all ranks pass the same count and type?");
+    fail(Status::transport, flow.peer->rank,
+         "receiving a message of another size; do all ranks pass the same count and type?");
   if (status_ != Status::ok) {
     if (payload.offer) transport_.refuse(payload.offer);
     finish(op);
@@ -267,7 +269,8 @@ void Run::take(Flow& flow, uint32_t op, const Header& header, const Payload& pay
   if (flow.told < flow.ready) tell_credit(flow);
 }
 
-// The payload is in memory of the transport: reduce straight from it where the plan allows and nothing else is waited for.
+// The payload is in memory of the transport: reduce straight from it where the plan allows and nothing else is waited
+// for.
 void Run::take_here(uint32_t op, const Payload& payload) {
   const PlanOp& o = plan_->ops()[op];
   const uint32_t next = o.consumer;
@@ -315,8 +318,8 @@ void Run::fail(Status why, int rank, const char* what) {
   if (why != Status::remote) out_of_step_ = true;
   if (status_ != Status::ok) return;
   status_ = why;
-  GPURDMA_LOG(error, "communicator %s: operation %llu on rank %d fails at %s, peer rank %d over %s: %s", comm_->name.c_str(),
-              static_cast<unsigned long long>(number_.bits()), comm_->rank, what, rank,
+  GPURDMA_LOG(error, "communicator %s: operation %llu on rank %d fails at %s, peer rank %d over %s: %s",
+              comm_->name.c_str(), static_cast<unsigned long long>(number_.bits()), comm_->rank, what, rank,
               name_of(comm_->link(rank).path), text(why));
 }
 
@@ -355,8 +358,8 @@ Path Run::path() const {
 int Run::waits_for(int* ranks, int room) const {
   int n = 0;
   for (const Flow& flow : flows_) {
-    const bool open = flow.arrived < flow.peer->recvs.size() || flow.next_send < flow.peer->sends.size() ||
-                      flow.sends_in_flight;
+    const bool open =
+        flow.arrived < flow.peer->recvs.size() || flow.next_send < flow.peer->sends.size() || flow.sends_in_flight;
     if (!open || flow.lost) continue;
     if (n < room) ranks[n] = flow.peer->rank;
     ++n;

@@ -1,11 +1,12 @@
 // Run: one plan, bound to buffers and started on a communicator.
 //
-// Operations become ready when all they wait for is done. Messages to one peer are issued in program order, at most kSendsInFlight of them
-// at a time (receives have no such limit: one shared by both jams). Bulk data is sent only as far as the receiver has granted credit; the
-// receiver grants it for every receive whose place is free, so what arrives early is small and is parked.
+// Operations become ready when all they wait for is done. Messages to one peer are issued in program order, at most
+// kSendsInFlight of them at a time (receives have no such limit: one shared by both jams). Bulk data is sent only as
+// far as the receiver has granted credit; the receiver grants it for every receive whose place is free, so what arrives
+// early is small and is parked.
 //
-// After a failure the run still goes through its plan, so that channels stay in step: messages are sent without payload and marked failed, and no
-// data is touched. A run is over when every operation is done; nothing is in flight then.
+// After a failure the run still goes through its plan, so that channels stay in step: messages are sent without payload
+// and marked failed, and no data is touched. A run is over when every operation is done; nothing is in flight then.
 //
 // Called by the engine, under its lock. Runs are pooled: bind() reuses the memory of the last plan.
 #pragma once
@@ -36,9 +37,9 @@ struct Binding {
 
 // How the owner of a run learns of its end, and what the counters say about it.
 struct Ticket {
-  void* cookie = nullptr;      // handed to the engine's completion function; nullptr: somebody waits for the run
-  uint32_t algorithm = 0;      // row of the counters
-  size_t bytes = 0;            // of one operand
+  void* cookie = nullptr;  // handed to the engine's completion function; nullptr: somebody waits for the run
+  uint32_t algorithm = 0;  // row of the counters
+  size_t bytes = 0;        // of one operand
 };
 
 class Run {
@@ -50,8 +51,8 @@ class Run {
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
-  // Takes the plan, without starting it. scratch: scratch_elements() * element bytes, or nullptr when memory ran out, in which case the run fails
-  // as soon as it starts. Errors: no_memory (of the run's own tables; nothing changed).
+  // Takes the plan, without starting it. scratch: scratch_elements() * element bytes, or nullptr when memory ran out,
+  // in which case the run fails as soon as it starts. Errors: no_memory (of the run's own tables; nothing changed).
   Status bind(const Plan& plan, Communicator& comm, Number number, const Binding& binding, void* scratch);
   // Starts; every peer's link must be up or lost. Ends with everything done that can be done now.
   void start();
@@ -62,7 +63,8 @@ class Run {
   void completed(uint32_t op, Status status);
   // Nothing more comes from that rank.
   void lost(int rank);
-  // Gives up all peers, also before the start: the run ends as soon as nothing is in flight. host_error: see CommHooks::broken.
+  // Gives up all peers, also before the start: the run ends as soon as nothing is in flight. host_error: see
+  // CommHooks::broken.
   void abandon(Status why, int host_error = 0);
 
   // Forgets the plan and what is still parked; afterwards bind() may be called again.
@@ -97,8 +99,8 @@ class Run {
   Ticket ticket;
   uint64_t start_ticks = 0;
   uint64_t abandoned_ticks = 0;  // when its communicator was closed
-  bool warned = false;   // of a stall
-  bool settled = false;  // its end was noticed
+  bool warned = false;           // of a stall
+  bool settled = false;          // its end was noticed
 
  private:
   static constexpr uint32_t kInFlight = UINT32_MAX - 1;
@@ -110,10 +112,10 @@ class Run {
     uint32_t next_send;  // position of the next message to issue
     uint32_t may_send;   // positions below it have credit
     uint32_t sends_in_flight, fetches_in_flight;
-    uint32_t ready;      // receives below it have their place free, or are done
-    uint32_t told;       // the credit that the peer has
-    uint32_t arrived;    // messages
-    uint32_t batch;      // the least growth of credit that is worth a message
+    uint32_t ready;    // receives below it have their place free, or are done
+    uint32_t told;     // the credit that the peer has
+    uint32_t arrived;  // messages
+    uint32_t batch;    // the least growth of credit that is worth a message
     bool lost;
   };
   struct Queue {
@@ -154,9 +156,9 @@ class Run {
 
   size_t room_ = 0;                    // operations that the tables below can hold
   std::unique_ptr<uint32_t[]> waits_;  // per operation: how many it still waits for, or kInFlight, or kDone
-  Queue messages_{}, work_{};          // ready sends and receives; ready copies and reductions. An operation enters once
-  std::vector<Flow> flows_;            // in the order of plan.peers()
-  Parked* parked_ = nullptr;           // messages whose receive is not ready
+  Queue messages_{}, work_{};  // ready sends and receives; ready copies and reductions. An operation enters once
+  std::vector<Flow> flows_;    // in the order of plan.peers()
+  Parked* parked_ = nullptr;   // messages whose receive is not ready
   uint32_t remaining_ = 0;
   bool started_ = false, out_of_step_ = false;
   Status status_ = Status::ok;

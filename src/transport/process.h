@@ -1,18 +1,19 @@
 // Process: who a peer is as a process of the operating system, and whether it still lives.
 //
-// UCX tells of dead peers between nodes, but in shared memory only of those it happens to send to, so there we look ourselves: a process that
-// shares our process-id space is watched through a pidfd (Linux 5.3 and later), otherwise through /proc.
+// UCX tells of dead peers between nodes, but in shared memory only of those it happens to send to, so there we look
+// ourselves: a process that shares our process-id space is watched through a pidfd (Linux 5.3 and later), otherwise
+// through /proc.
 #pragma once
 #include <cstdint>
 
 namespace gpurdma {
 
 struct ProcessIdentity {  // as it travels in an address
-  uint64_t unique;     // random: two processes never share it
-  uint64_t machine;    // hash of the kernel's boot id
-  uint64_t pid_space;  // inode of the process-id namespace
-  uint64_t started;    // clock ticks since boot, from /proc/PID/stat
-  uint32_t pid;        // in its own process-id space
+  uint64_t unique;        // random: two processes never share it
+  uint64_t machine;       // hash of the kernel's boot id
+  uint64_t pid_space;     // inode of the process-id namespace
+  uint64_t started;       // clock ticks since boot, from /proc/PID/stat
+  uint32_t pid;           // in its own process-id space
   uint32_t reserved;
 
   static ProcessIdentity own();

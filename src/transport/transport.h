@@ -36,11 +36,11 @@ struct Header {
 struct Payload {
   const void* data;  // valid until arrived() returns; nullptr: offered
   size_t bytes;
-  void* offer;       // for fetch() or refuse(), once; may be kept beyond arrived()
+  void* offer;  // for fetch() or refuse(), once; may be kept beyond arrived()
 };
 
 using PeerId = uint32_t;
-using Token = uint64_t;  // the engine's name for a send or fetch in flight
+using Token = uint64_t;                 // the engine's name for a send or fetch in flight
 constexpr Token kNoToken = UINT64_MAX;  // a send whose end concerns nobody: completed() is not called for it
 
 class Inbox {

@@ -10,7 +10,8 @@ namespace {
 
 constexpr unsigned kMessage = 0;  // the one active message that there is
 constexpr double kCloseSeconds = 5;
-// Most bytes that one slot of UCX's shared memory carries beside our header and UCX's (ucx_worker.cc sets the slot's size).
+// Most bytes that one slot of UCX's shared memory carries beside our header and UCX's (ucx_worker.cc sets the slot's
+// size).
 constexpr size_t kSharedMemorySlot = 32768;
 
 }  // namespace
@@ -24,7 +25,8 @@ UcxTransport::~UcxTransport() {
     if (endpoint.handle) close(&closing, endpoint);
   const uint64_t begin = clock::ticks();
   for (ucs_status_ptr_t request : closing) {
-    while (ucp_request_check_status(request) == UCS_INPROGRESS && clock::seconds(clock::ticks() - begin) < kCloseSeconds)
+    while (ucp_request_check_status(request) == UCS_INPROGRESS &&
+           clock::seconds(clock::ticks() - begin) < kCloseSeconds)
       ucp_worker_progress(worker_.get());
     if (ucp_request_check_status(request) == UCS_INPROGRESS)
       GPURDMA_LOG(warn, "an endpoint did not close within %.0f s", kCloseSeconds);
@@ -102,7 +104,8 @@ Status UcxTransport::connect(Span<const char> address, PeerId* peer) {
 
 ucs_status_t UcxTransport::open(Endpoint& endpoint, const ucp_address_t* address) {
   ucp_ep_params_t params{};
-  params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  params.field_mask =
+      UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
   params.address = address;
   params.err_mode = UCP_ERR_HANDLING_MODE_PEER;  // also what allows to close while messages to a dead peer are queued
   params.err_handler.cb = on_error;
@@ -131,7 +134,8 @@ void UcxTransport::lose(Endpoint& endpoint) {
 void UcxTransport::on_error(void* arg, ucp_ep_h, ucs_status_t status) {
   Endpoint& endpoint = *static_cast<Endpoint*>(arg);
   if (!endpoint.lost && endpoint.transport->inbox_)
-    GPURDMA_LOG(error, "process %u was lost over %s: %s", endpoint.process.pid, name_of(endpoint.path), ucs_status_string(status));
+    GPURDMA_LOG(error, "process %u was lost over %s: %s", endpoint.process.pid, name_of(endpoint.path),
+                ucs_status_string(status));
   endpoint.transport->lose(endpoint);
 }
 
@@ -227,7 +231,7 @@ void UcxTransport::ended(Flight* flight, ucs_status_t status) {
   flight->next_free = free_;
   free_ = flight;
   if (token == kNoToken || !inbox_) return;
-  inbox_->completed(token, status == UCS_OK ? Status::ok
+  inbox_->completed(token, status == UCS_OK                                                   ? Status::ok
                            : status == UCS_ERR_CANCELED || status == UCS_ERR_ENDPOINT_TIMEOUT ? Status::peer_lost
                                                                                               : Status::transport);
 }
@@ -239,8 +243,8 @@ void UcxTransport::on_sent(void* request, ucs_status_t status, void* flight) {
 
 // ---- messages in ----
 
-ucs_status_t UcxTransport::on_message(void* transport, const void* header_at, size_t header_bytes, void* data, size_t bytes,
-                                      const ucp_am_recv_param_t* param) {
+ucs_status_t UcxTransport::on_message(void* transport, const void* header_at, size_t header_bytes, void* data,
+                                      size_t bytes, const ucp_am_recv_param_t* param) {
   UcxTransport& self = *static_cast<UcxTransport*>(transport);
   Inbox* inbox = self.inbox_;
   if (!inbox) return UCS_OK;  // we are closing: dropped, an offer is refused thereby

@@ -1,8 +1,9 @@
-// UcxTransport: messages as UCP active messages, on a context and worker of our own, with one endpoint per peer process.
+// UcxTransport: messages as UCP active messages, on a context and worker of our own, with one endpoint per peer
+// process.
 //
-// UCX starts when address() is first called, endpoints are made when connect() first names a process, and both go in the reverse order when
-// the transport does. Why active messages and not tags: the receiver reduces straight out of UCX's memory, and matching is the engine's own
-// (decisions.md). Not thread-safe.
+// UCX starts when address() is first called, endpoints are made when connect() first names a process, and both go in
+// the reverse order when the transport does. Why active messages and not tags: the receiver reduces straight out of
+// UCX's memory, and matching is the engine's own (decisions.md). Not thread-safe.
 #pragma once
 #include <deque>
 #include <memory>
@@ -44,7 +45,7 @@ class UcxTransport final : public Transport {
   // zeros between the class and the lower 30 bits, positions below 2^10, ranks below 2^20.
   struct ShortHeader {
     uint32_t comm;
-    uint32_t operation;      // 2 bits of class, 30 of number
+    uint32_t operation;             // 2 bits of class, 30 of number
     uint32_t kind_position_source;  // 2, 10 and 20 bits
 
     bool pack(const Header& header);
@@ -81,7 +82,7 @@ class UcxTransport final : public Transport {
   std::deque<Endpoint> endpoints_;  // by PeerId
   std::vector<PeerId> abandoned_;   // to be closed by progress()
   std::deque<Flight> flights_;
-  void* delivering_ = nullptr;      // the offer that on_message is handing over
+  void* delivering_ = nullptr;  // the offer that on_message is handing over
   Flight* free_ = nullptr;
 };
 

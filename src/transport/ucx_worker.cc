@@ -26,7 +26,8 @@ std::string allowed_transports() {
   const bool excludes = kept[0] == '^';
   for (const char* name : kForbidden) {
     const size_t at = ("," + kept + ",").find("," + std::string(name) + ",");
-    if (excludes && at == std::string::npos && kept.compare(1, std::strlen(name), name) != 0) kept += std::string(",") + name;
+    if (excludes && at == std::string::npos && kept.compare(1, std::strlen(name), name) != 0)
+      kept += std::string(",") + name;
     if (!excludes && at != std::string::npos) kept.erase(at ? at - 1 : 0, std::strlen(name) + 1);
   }
   return kept;
@@ -38,9 +39,11 @@ struct Preset {
   const char* value;
 };
 const Preset kPresets[] = {
-    // A slot of shared memory holds a whole piece of 32 KiB with our header and UCX's, so that a reduction reads the piece where it lies.
+    // A slot of shared memory holds a whole piece of 32 KiB with our header and UCX's, so that a reduction reads the
+    // piece where it lies.
     {"MM_SEG_SIZE", "UCX_MM_SEG_SIZE UCX_POSIX_SEG_SIZE UCX_SYSV_SEG_SIZE", "33k"},
-    // Payloads of up to 1 KiB travel within the queue itself, not by way of a slot, which costs two more cache misses in a row: measured
+    // Payloads of up to 1 KiB travel within the queue itself, not by way of a slot, which costs two more cache misses
+    // in a row: measured
     // with two processes at 256 bytes 0.69 us instead of 0.95 us.
     {"MM_FIFO_ELEM_SIZE", "UCX_MM_FIFO_ELEM_SIZE UCX_POSIX_FIFO_ELEM_SIZE UCX_SYSV_FIFO_ELEM_SIZE", "1152"},
     // Otherwise UCX leaves shared memory out of endpoints that can be closed while messages to a dead peer are queued.
@@ -132,9 +135,12 @@ Path path_of(ucp_ep_h endpoint) {
     while (*name == ' ' || *name == ':' || (*name >= '0' && *name <= '9')) ++name;
     const auto is = [name](const char* prefix) { return std::strncmp(name, prefix, std::strlen(prefix)) == 0; };
     Path path = Path::tcp;
-    if (is("self")) path = Path::self;
-    else if (is("posix") || is("sysv") || is("mm") || is("cma") || is("knem")) path = Path::shared_memory;
-    else if (is("rc") || is("dc") || is("ud") || is("gga") || is("srd")) path = Path::rdma;
+    if (is("self"))
+      path = Path::self;
+    else if (is("posix") || is("sysv") || is("mm") || is("cma") || is("knem"))
+      path = Path::shared_memory;
+    else if (is("rc") || is("dc") || is("ud") || is("gga") || is("srd"))
+      path = Path::rdma;
     slowest = std::max(slowest, path);
     found = true;
   }

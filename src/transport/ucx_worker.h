@@ -1,6 +1,7 @@
 // One UCX context and worker of our own, apart from those of the MPI library.
 //
-// Read from UCX's usual environment, with what design and measurements ask for where the site has not said otherwise. One thread at a time.
+// Read from UCX's usual environment, with what design and measurements ask for where the site has not said otherwise.
+// One thread at a time.
 #pragma once
 #include <ucp/api/ucp.h>
 

@@ -66,7 +66,8 @@ void log_line(int, const char* line) { std::fprintf(stderr, "gpurdma[%d]: %s\n",
 }  // namespace
 
 void Rank::open(const gpurdma_settings_t& settings) {
-  const gpurdma_host_t host{log_line, [] {}, [](int) {}, [](void* cookie, int status) { *static_cast<int*>(cookie) = status; }};
+  const gpurdma_host_t host{log_line, [] {}, [](int) {},
+                            [](void* cookie, int status) { *static_cast<int*>(cookie) = status; }};
   if (gpurdma_runtime_create(&settings, &host, &runtime) != GPURDMA_OK) std::_Exit(90);
   gpurdma_comm_info_t info{};
   info.rank = rank;

@@ -53,16 +53,19 @@ uint64_t counter(procs::Rank& self, const char* name) {
 TEST(Processes, EveryAlgorithmOverSharedMemory) {
   for (const gpurdma::Algorithm& algorithm : gpurdma::catalogue()) {
     for (const int ranks : {1, 2, 3, 5}) {
-      EXPECT_EQ(procs::run(ranks, kTimeout, [&](procs::Rank& self) {
-        gpurdma_settings_t settings = defaults();
-        settings.algorithm = algorithm.name;
-        self.open(settings);
-        for (const size_t count : {0, 1, 2, 3, 17, 1000, 2049, 20000, 300000})
-          if (const int bad = check_sum(self, count)) return bad;
-        self.barrier();
-        self.close();
-        return 0;
-      }), 0) << algorithm.name << " on " << ranks;
+      EXPECT_EQ(procs::run(ranks, kTimeout,
+                           [&](procs::Rank& self) {
+                             gpurdma_settings_t settings = defaults();
+                             settings.algorithm = algorithm.name;
+                             self.open(settings);
+                             for (const size_t count : {0, 1, 2, 3, 17, 1000, 2049, 20000, 300000})
+                               if (const int bad = check_sum(self, count)) return bad;
+                             self.barrier();
+                             self.close();
+                             return 0;
+                           }),
+                0)
+          << algorithm.name << " on " << ranks;
     }
   }
 }
@@ -90,41 +93,45 @@ TEST(Processes, PathsAreCountedWhereBytesPassed) {
 }
 
 TEST(Processes, NonblockingInAnyOrder) {
-  EXPECT_EQ(procs::run(3, kTimeout, [](procs::Rank& self) {
-    self.open(defaults());
-    constexpr int kCalls = 40;
-    std::vector<std::vector<int>> in, out;
-    std::vector<int> status(kCalls, -1);
-    for (int i = 0; i < kCalls; ++i) {
-      in.emplace_back(size_t(1 + 977 * i), self.rank + i);
-      out.emplace_back(in.back().size(), -1);
-    }
-    for (int i = 0; i < kCalls; ++i) {
-      const auto n = size_t(i);
-      if (gpurdma_iallreduce(self.comm, in[n].data(), out[n].data(), in[n].size(), int(Op::sum), int(Type::int32), &status[n]))
-        return 2;
-      if (i % 7 == self.rank && check_sum(self, 10)) return 3;  // a blocking one at another place on each rank: every rank has six
-    }
-    for (int more = kCalls / 7 + (self.rank < kCalls % 7); more < 6; ++more)
-      if (check_sum(self, 10)) return 4;
-    for (int i = 0; i < kCalls; ++i)
-      while (status[size_t(i)] == -1) gpurdma_progress(self.runtime);
-    for (int i = 0; i < kCalls; ++i) {
-      if (status[size_t(i)] != GPURDMA_OK) return 5;
-      for (const int value : out[size_t(i)])
-        if (value != 3 * i + 3) return 6;
-    }
-    self.barrier();
-    self.close();
-    return 0;
-  }), 0);
+  EXPECT_EQ(procs::run(3, kTimeout,
+                       [](procs::Rank& self) {
+                         self.open(defaults());
+                         constexpr int kCalls = 40;
+                         std::vector<std::vector<int>> in, out;
+                         std::vector<int> status(kCalls, -1);
+                         for (int i = 0; i < kCalls; ++i) {
+                           in.emplace_back(size_t(1 + 977 * i), self.rank + i);
+                           out.emplace_back(in.back().size(), -1);
+                         }
+                         for (int i = 0; i < kCalls; ++i) {
+                           const auto n = size_t(i);
+                           if (gpurdma_iallreduce(self.comm, in[n].data(), out[n].data(), in[n].size(), int(Op::sum),
+                                                  int(Type::int32), &status[n]))
+                             return 2;
+                           if (i % 7 == self.rank && check_sum(self, 10))
+                             return 3;  // a blocking one at another place on each rank: every rank has six
+                         }
+                         for (int more = kCalls / 7 + (self.rank < kCalls % 7); more < 6; ++more)
+                           if (check_sum(self, 10)) return 4;
+                         for (int i = 0; i < kCalls; ++i)
+                           while (status[size_t(i)] == -1) gpurdma_progress(self.runtime);
+                         for (int i = 0; i < kCalls; ++i) {
+                           if (status[size_t(i)] != GPURDMA_OK) return 5;
+                           for (const int value : out[size_t(i)])
+                             if (value != 3 * i + 3) return 6;
+                         }
+                         self.barrier();
+                         self.close();
+                         return 0;
+                       }),
+            0);
 }
 
 // A call that failed was followed by others that fail too, and soon at once, with CLOSED. 0 if so.
 int ends_closed(procs::Rank& self, size_t count) {
   std::vector<int> in(count, 1), out(count);
   const auto begin = std::chrono::steady_clock::now();
-  for (int status = 0; status != GPURDMA_CLOSED; ) {
+  for (int status = 0; status != GPURDMA_CLOSED;) {
     status = allreduce(self, in, out);
     if (status == GPURDMA_OK) return 21;
     if (std::chrono::steady_clock::now() - begin > std::chrono::seconds(5)) return 22;
@@ -132,7 +139,8 @@ int ends_closed(procs::Rank& self, size_t count) {
   return 0;
 }
 
-// Rank 1 dies; the others must get an error soon, also those that do not talk to rank 1, and the next call fails at once.
+// Rank 1 dies; the others must get an error soon, also those that do not talk to rank 1, and the next call fails at
+// once.
 void peer_dies(const char* transports, size_t count) {
   constexpr int kRanks = 4;
   const int bad = procs::run(kRanks, kTimeout, [&](procs::Rank& self) {
@@ -160,40 +168,44 @@ TEST(Processes, DeadPeerInSharedMemoryLarge) { peer_dies("posix,cma,self", 10000
 TEST(Processes, DeadPeerOverTcp) { peer_dies("tcp,self", 30000); }
 
 TEST(Processes, DeadlineEndsAWaitForAnAbsentRank) {
-  EXPECT_EQ(procs::run(3, kTimeout, [](procs::Rank& self) {
-    gpurdma_settings_t settings = defaults();
-    settings.verbose = 0;
-    settings.deadline_s = 0.3;
-    self.open(settings);
-    if (check_sum(self, 100)) return 2;
-    if (self.rank != 2) {
-      std::vector<int> in(100000, 1), out(100000);
-      const int status = allreduce(self, in, out);
-      if (status != GPURDMA_DEADLINE && status != GPURDMA_REMOTE) return 3;
-      if (const int wrong = ends_closed(self, 10)) return wrong;
-    }
-    self.barrier();
-    if (self.rank == 2)  // the others told us
-      if (const int wrong = ends_closed(self, 10)) return wrong;
-    self.barrier();
-    self.close();
-    return 0;
-  }), 0);
+  EXPECT_EQ(procs::run(3, kTimeout,
+                       [](procs::Rank& self) {
+                         gpurdma_settings_t settings = defaults();
+                         settings.verbose = 0;
+                         settings.deadline_s = 0.3;
+                         self.open(settings);
+                         if (check_sum(self, 100)) return 2;
+                         if (self.rank != 2) {
+                           std::vector<int> in(100000, 1), out(100000);
+                           const int status = allreduce(self, in, out);
+                           if (status != GPURDMA_DEADLINE && status != GPURDMA_REMOTE) return 3;
+                           if (const int wrong = ends_closed(self, 10)) return wrong;
+                         }
+                         self.barrier();
+                         if (self.rank == 2)  // the others told us
+                           if (const int wrong = ends_closed(self, 10)) return wrong;
+                         self.barrier();
+                         self.close();
+                         return 0;
+                       }),
+            0);
 }
 
 TEST(Processes, ARankWithoutUcxFailsAll) {
-  EXPECT_EQ(procs::run(3, kTimeout, [](procs::Rank& self) {
-    gpurdma_settings_t settings = defaults();
-    settings.verbose = 0;
-    if (self.rank == 1) setenv("UCX_TLS", "no_such_transport", 1);
-    self.open(settings);
-    std::vector<int> in(10, 1), out(10);
-    if (allreduce(self, in, out) == GPURDMA_OK) return 2;
-    if (const int wrong = ends_closed(self, 10)) return wrong;
-    self.barrier();
-    self.close();
-    return 0;
-  }), 0);
+  EXPECT_EQ(procs::run(3, kTimeout,
+                       [](procs::Rank& self) {
+                         gpurdma_settings_t settings = defaults();
+                         settings.verbose = 0;
+                         if (self.rank == 1) setenv("UCX_TLS", "no_such_transport", 1);
+                         self.open(settings);
+                         std::vector<int> in(10, 1), out(10);
+                         if (allreduce(self, in, out) == GPURDMA_OK) return 2;
+                         if (const int wrong = ends_closed(self, 10)) return wrong;
+                         self.barrier();
+                         self.close();
+                         return 0;
+                       }),
+            0);
 }
 
 }  // namespace

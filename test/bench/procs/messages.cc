@@ -1,5 +1,5 @@
-// Which of UCX's messages should carry a collective? Two processes exchange a vector in pieces and add what comes, as one
-// step of an allreduce does, by tagged messages and by active messages, eager and rendezvous:
+// Which of UCX's messages should carry a collective? Two processes exchange a vector in pieces and add what comes, as
+// one step of an allreduce does, by tagged messages and by active messages, eager and rendezvous:
 //   tag          pieces are received into scratch, then added
 //   am           pieces are added straight out of UCX's memory when they are there, else fetched into scratch first
 // Prints microseconds for one exchange, the median of alternating blocks. Usage: messages
@@ -55,12 +55,14 @@ void by_tags(Side& side, size_t bytes, size_t piece) {
     if (i >= kWindow) {  // piece i - kWindow ends before its place is used again
       const size_t done = i - kWindow;
       finish(side, recvs[done % kWindow]);
-      add_piece(side, done * piece, side.scratch.data() + done % kWindow * piece / 4, std::min(piece, bytes - done * piece));
+      add_piece(side, done * piece, side.scratch.data() + done % kWindow * piece / 4,
+                std::min(piece, bytes - done * piece));
       finish(side, sends[done % kWindow]);
     }
     if (i >= pieces) continue;
     const size_t n = std::min(piece, bytes - i * piece);
-    recvs[i % kWindow] = ucp_tag_recv_nbx(side.worker, side.scratch.data() + i % kWindow * piece / 4, n, 7, ~0ull, &recv);
+    recvs[i % kWindow] =
+        ucp_tag_recv_nbx(side.worker, side.scratch.data() + i % kWindow * piece / 4, n, 7, ~0ull, &recv);
     sends[i % kWindow] = ucp_tag_send_nbx(side.peer, reinterpret_cast<char*>(side.in.data()) + i * piece, n, 7, &send);
   }
 }
@@ -73,7 +75,8 @@ void fetched(void* request, ucs_status_t, size_t bytes, void* arg) {
   --side.fetching;
 }
 
-ucs_status_t on_message(void* arg, const void* header, size_t, void* data, size_t bytes, const ucp_am_recv_param_t* param) {
+ucs_status_t on_message(void* arg, const void* header, size_t, void* data, size_t bytes,
+                        const ucp_am_recv_param_t* param) {
   Side& side = *static_cast<Side*>(arg);
   if (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) {
     ucp_request_param_t fetch = plain();
@@ -106,8 +109,9 @@ void by_active_messages(Side& side, size_t bytes, size_t piece, unsigned flags) 
   for (size_t at = 0; at < bytes; at += piece, ++i) {
     finish(side, sends[i % kWindow]);
     headers[i % kWindow] = at;
-    sends[i % kWindow] = ucp_am_send_nbx(side.peer, 0, &headers[i % kWindow], sizeof at,
-                                         reinterpret_cast<char*>(side.in.data()) + at, std::min(piece, bytes - at), &send);
+    sends[i % kWindow] =
+        ucp_am_send_nbx(side.peer, 0, &headers[i % kWindow], sizeof at, reinterpret_cast<char*>(side.in.data()) + at,
+                        std::min(piece, bytes - at), &send);
     ucp_worker_progress(side.worker);
   }
   for (ucs_status_ptr_t request : sends) finish(side, request);
@@ -124,10 +128,11 @@ bool open(Side& side, const procs::Rank& self, const char* slot) {
   params.field_mask = UCP_PARAM_FIELD_FEATURES;
   params.features = UCP_FEATURE_AM | UCP_FEATURE_TAG;
   ucp_worker_params_t worker{};
-  if (ucp_init(&params, config, &context) != UCS_OK || ucp_worker_create(context, &worker, &side.worker) != UCS_OK) return false;
+  if (ucp_init(&params, config, &context) != UCS_OK || ucp_worker_create(context, &worker, &side.worker) != UCS_OK)
+    return false;
   ucp_am_handler_param_t handler{};
-  handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS | UCP_AM_HANDLER_PARAM_FIELD_CB |
-                       UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
+                       UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
   handler.flags = UCP_AM_FLAG_WHOLE_MSG;
   handler.cb = on_message;
   handler.arg = &side;
@@ -159,20 +164,25 @@ int measure(procs::Rank& self) {
   // UCX's own slots of shared memory, and slots that hold 32 KiB. Never closed: this is a measurement.
   static Side usual, large;
   if (!open(usual, self, nullptr) || !open(large, self, "33k")) return 1;
-  if (self.rank == 0) std::printf("%10s %8s %10s %10s %10s %12s\n", "bytes", "piece", "tag", "am eager", "am rndv", "am eager 33k");
+  if (self.rank == 0)
+    std::printf("%10s %8s %10s %10s %10s %12s\n", "bytes", "piece", "tag", "am eager", "am rndv", "am eager 33k");
   for (size_t bytes = 4; bytes <= kLargest; bytes *= 4) {
     for (const size_t piece : {size_t(8000), size_t(32768)}) {
       if (bytes <= 8000 && piece != 8000) continue;
       std::vector<double> times[4];
       for (int block = 0; block < 11; ++block) {
         times[0].push_back(microseconds(bytes, [&] { by_tags(usual, bytes, piece); }));
-        times[1].push_back(microseconds(bytes, [&] { by_active_messages(usual, bytes, piece, UCP_AM_SEND_FLAG_EAGER); }));
-        times[2].push_back(microseconds(bytes, [&] { by_active_messages(usual, bytes, piece, UCP_AM_SEND_FLAG_RNDV); }));
-        times[3].push_back(microseconds(bytes, [&] { by_active_messages(large, bytes, piece, UCP_AM_SEND_FLAG_EAGER); }));
+        times[1].push_back(
+            microseconds(bytes, [&] { by_active_messages(usual, bytes, piece, UCP_AM_SEND_FLAG_EAGER); }));
+        times[2].push_back(
+            microseconds(bytes, [&] { by_active_messages(usual, bytes, piece, UCP_AM_SEND_FLAG_RNDV); }));
+        times[3].push_back(
+            microseconds(bytes, [&] { by_active_messages(large, bytes, piece, UCP_AM_SEND_FLAG_EAGER); }));
       }
       for (auto& t : times) std::sort(t.begin(), t.end());
       if (self.rank == 0)
-        std::printf("%10zu %8zu %10.2f %10.2f %10.2f %12.2f\n", bytes, piece, times[0][5], times[1][5], times[2][5], times[3][5]);
+        std::printf("%10zu %8zu %10.2f %10.2f %10.2f %12.2f\n", bytes, piece, times[0][5], times[1][5], times[2][5],
+                    times[3][5]);
       std::fflush(stdout);
     }
   }
