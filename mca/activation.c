@@ -7,6 +7,7 @@
  * Members of several jobs (MPI_Comm_spawn or MPI_Comm_connect, then MPI_Intercomm_merge) have no common modex that is
  * sure to answer alike everywhere: such a communicator is left to the component beneath. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "mca/gpurdma_mca.h"
@@ -79,14 +80,17 @@ static bool is_speaker(const uint32_t *keys, int rank) {
 
 bool gpurdma_mca_active(ompi_communicator_t *comm) {
   const int size = ompi_comm_size(comm), rank = ompi_comm_rank(comm);
-  gpurdma_verdict_t verdict = {0, "it has members of more than one job"};
+  gpurdma_verdict_t verdict = {0, 0, "it has members of more than one job"};
   /* One rank has nobody to talk to, and between two groups the component beneath runs. */
   if (0 == own_key || OMPI_COMM_IS_INTER(comm) || size < 2) return false;
   uint32_t *keys = malloc((size_t)size * sizeof *keys);
   if (NULL == keys) return false;
   if (collect(comm->c_local_group, keys, size)) gpurdma_decide(keys, size, gpurdma_mca_settings.core.scope, &verdict);
+  /* What the user would want to mend is said once without being asked for. */
+  static atomic_bool warned;
+  const int level = verdict.surprising && !atomic_exchange(&warned, true) ? 1 : 2;
   if (is_speaker(keys, rank))
-    gpurdma_mca_log(2, "%s (%d ranks): %s: %s", '\0' == comm->c_name[0] ? "unnamed communicator" : comm->c_name, size,
+    gpurdma_mca_log(level, "%s (%d ranks): %s: %s", '\0' == comm->c_name[0] ? "unnamed communicator" : comm->c_name, size,
                     verdict.active ? "active" : "not active", verdict.reason);
   free(keys);
   return verdict.active;

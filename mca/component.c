@@ -102,7 +102,11 @@ static int open_component(void) {
     if (0 == opal_process_info.my_local_rank) opal_output(0, "gpurdma: %s; gpurdma is not used", reason);
     return OPAL_SUCCESS;
   }
-  if (GPURDMA_SCOPE_NEVER == gpurdma_mca_settings.core.scope || gpurdma_mca_settings.priority < 0) return OPAL_SUCCESS;
+  if (GPURDMA_SCOPE_NEVER == gpurdma_mca_settings.core.scope || gpurdma_mca_settings.core.priority < 0) {
+    if (0 == opal_process_info.my_local_rank)
+      gpurdma_mca_log(2, "not active on any communicator: scope is never, or priority is negative");
+    return OPAL_SUCCESS;
+  }
   if (!become_able(reason, sizeof reason)) gpurdma_mca_log(1, "not used in this process nor with it: %s", reason);
   return OPAL_SUCCESS;
 }
@@ -140,7 +144,7 @@ static int init_query(bool progress_threads, bool threads) {
 }
 
 static mca_coll_base_module_t *comm_query(ompi_communicator_t *comm, int *priority) {
-  *priority = gpurdma_mca_settings.priority;
+  *priority = gpurdma_mca_settings.core.priority;
   if (NULL == gpurdma_mca_runtime || !gpurdma_mca_active(comm)) return NULL;
   return gpurdma_mca_module_new();
 }

@@ -157,7 +157,6 @@ static bool parse_bytes(const char *word, size_t *value) {
 bool gpurdma_mca_settings_check(char *message, size_t size) {
   gpurdma_settings_t *core = &gpurdma_mca_settings.core;
   gpurdma_settings_default(core);
-  gpurdma_mca_settings.priority = 95;
   gpurdma_mca_settings.test_unable = -1;
   core->algorithm = is_empty(words.algorithm) ? "auto" : words.algorithm;
   const struct {
@@ -166,7 +165,7 @@ bool gpurdma_mca_settings_check(char *message, size_t size) {
   } checks[] = {
       {parse_int(words.verbose, &core->verbose), "verbose", words.verbose, "allowed are 0 to 4"},
       {parse_scope(words.scope, &core->scope), "scope", words.scope, "allowed are auto, always, never"},
-      {parse_int(words.priority, &gpurdma_mca_settings.priority), "priority", words.priority,
+      {parse_int(words.priority, &core->priority), "priority", words.priority,
        "a whole number is allowed"},
       {parse_bytes(words.piece, &core->piece), "piece", words.piece, "a number of bytes is allowed, as 65536 or 64k"},
       {parse_int(words.depth, &core->depth), "depth", words.depth, "a whole number is allowed"},

@@ -37,6 +37,7 @@ typedef enum gpurdma_scope {
 } gpurdma_scope_t;
 
 typedef struct gpurdma_settings {
+  int priority;           /* among coll components, at most 100; negative: never used */
   int scope;              /* gpurdma_scope_t */
   const char *algorithm;  /* a name of the catalogue forces it; "" or "auto": the built-in table decides */
   size_t piece;           /* bytes in one message; 0: the table decides */
@@ -61,6 +62,7 @@ uint32_t gpurdma_key(const gpurdma_settings_t *settings, int named);
 
 typedef struct gpurdma_verdict {
   int active;
+  int surprising;   /* not active for a reason that the user would want to mend */
   char reason[160]; /* one clause for the info line: why or why not */
 } gpurdma_verdict_t;
 

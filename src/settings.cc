@@ -17,6 +17,8 @@ namespace {
 constexpr uint32_t kVersion = 1;
 constexpr uint32_t kAble = 1, kNamed = 2, kGpu = 4;
 constexpr int kHashShift = 4, kVersionShift = 24;
+// Device memory is not handled yet, so that a GPU is no reason to be active: a site's CUDA-aware programs would fail.
+constexpr bool kGpuActivates = false;
 constexpr uint32_t kHashMask = 0xFFFFF;
 
 bool decided_by_table(const char* algorithm) {
@@ -33,7 +35,7 @@ uint32_t hash(const gpurdma_settings_t& settings) {
   uint32_t h = mix(2166136261u, uint64_t(settings.scope));
   if (!decided_by_table(settings.algorithm))
     for (const char* c = settings.algorithm; *c; ++c) h = mix(h, uint64_t(uint8_t(*c)));
-  h = mix(mix(h, settings.piece), uint64_t(settings.depth));
+  h = mix(mix(mix(h, settings.piece), uint64_t(settings.depth)), uint64_t(settings.priority));
   return (h ^ h >> 20) & kHashMask;
 }
 
@@ -41,7 +43,7 @@ uint32_t hash(const gpurdma_settings_t& settings) {
 bool gpu_present() { return access("/dev/nvidiactl", F_OK) == 0 && access("/dev/nvidia0", F_OK) == 0; }
 
 void inactive(gpurdma_verdict_t* verdict, const char* format, int rank) {
-  verdict->active = 0;
+  *verdict = {};
   std::snprintf(verdict->reason, sizeof verdict->reason, format, rank);
 }
 
@@ -55,16 +57,18 @@ extern "C" {
 const char* gpurdma_status_text(int status) { return text(Status(status)); }
 
 void gpurdma_settings_default(gpurdma_settings_t* settings) {
-  *settings = {GPURDMA_SCOPE_AUTO, "auto", 0, 0, 0.0, 60.0, int(log::Level::warn)};
+  *settings = {95, GPURDMA_SCOPE_AUTO, "auto", 0, 0, 0.0, 60.0, int(log::Level::warn)};
 }
 
 const char* gpurdma_algorithm_names(void) { return algorithm_names(Collective::allreduce); }
 
 int gpurdma_settings_check(const gpurdma_settings_t* s, char* message, size_t size) {
   const auto bad = [&](const char* format, auto... arguments) {
-    std::snprintf(message, size, format, arguments...);
+    const int n = std::snprintf(message, size, "setting coll_gpurdma_");
+    if (n >= 0 && size_t(n) < size) std::snprintf(message + n, size - size_t(n), format, arguments...);
     return int(GPURDMA_INVALID);
   };
+  if (s->priority > 100) return bad("priority is %d; allowed are whole numbers up to 100", s->priority);
   if (s->scope < GPURDMA_SCOPE_AUTO || s->scope > GPURDMA_SCOPE_NEVER)
     return bad("scope is %d; allowed are 0 (auto), 1 (always), 2 (never)", s->scope);
   if (!decided_by_table(s->algorithm) && !find_algorithm(Collective::allreduce, s->algorithm))
@@ -97,14 +101,18 @@ void gpurdma_decide(const uint32_t* keys, int size, int scope, gpurdma_verdict_t
   }
   for (int rank = 0; rank < size; ++rank) {
     if (!(keys[rank] & kAble)) return inactive(verdict, "gpurdma is missing or could not start on rank %d", rank);
+    if (agreed(keys[rank]) == agreed(keys[0])) continue;
     if (keys[rank] >> kVersionShift != keys[0] >> kVersionShift)
-      return inactive(verdict, "rank %d has another version of gpurdma than rank 0", rank);
-    if (agreed(keys[rank]) != agreed(keys[0]))
-      return inactive(verdict, "rank %d has other settings (scope, algorithm, piece or depth) than rank 0", rank);
+      inactive(verdict, "rank %d has another version of gpurdma than rank 0", rank);
+    else
+      inactive(verdict, "rank %d has other settings (scope, priority, algorithm, piece or depth) than rank 0", rank);
+    verdict->surprising = 1;
+    return;
   }
-  if (scope == GPURDMA_SCOPE_AUTO && gpu < 0 && named < 0)
-    return inactive(verdict, "scope is auto, no rank has a GPU, and --mca coll does not name gpurdma", 0);
+  if (scope == GPURDMA_SCOPE_AUTO && named < 0 && !(kGpuActivates && gpu >= 0))
+    return inactive(verdict, "scope is auto, and --mca coll does not name gpurdma", 0);
   verdict->active = 1;
+  verdict->surprising = 0;
   if (scope == GPURDMA_SCOPE_ALWAYS)
     std::snprintf(verdict->reason, sizeof verdict->reason, "scope is always");
   else if (named >= 0)

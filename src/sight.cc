@@ -77,7 +77,10 @@ uint64_t gpurdma_counter_read(gpurdma_runtime_t* runtime, size_t index) {
 size_t gpurdma_summary(gpurdma_runtime_t* runtime, char* text, size_t size) {
   const std::lock_guard<Engine> lock(runtime->engine);
   char line[160];
-  std::string table = "collective  algorithm   path               calls          bytes     seconds    us/call\n";
+  const std::string head =
+      "gpurdma on this process (calls that Open MPI makes for itself are among them; times of overlapping calls add up)\n"
+      "collective  algorithm   path               calls          bytes     seconds    us/call\n";
+  std::string table = head;
   for (size_t a = 0; a < catalogue().size(); ++a) {
     for (int path = 0; path < Counters::kPaths; ++path) {
       const Counters::Row& row = runtime->counters.rows[a][path];
@@ -96,6 +99,7 @@ size_t gpurdma_summary(gpurdma_runtime_t* runtime, char* text, size_t size) {
                   static_cast<unsigned long long>(runtime->counters.sent_bytes[path]));
     table += line;
   }
+  if (table == head) table = "gpurdma ran nothing on this process\n";
   const size_t n = std::min(table.size(), size ? size - 1 : 0);
   if (size) {
     table.copy(text, n);

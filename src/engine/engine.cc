@@ -86,7 +86,7 @@ Communicator* Engine::find(uint32_t handle) const {
 void Engine::close(Communicator& comm, Status why, int host_error) {
   if (comm.closed != Status::ok) return;
   comm.closed = why;
-  GPURDMA_LOG(error, "communicator %s: closed to gpurdma after a failure: %s", comm.name.c_str(), text(why));
+  GPURDMA_LOG(error, "communicator %s: closed to gpurdma after a failure, later calls on it fail at once: %s", comm.name.c_str(), text(why));
   tell_closed(comm);
   while (Run* run = first_active(comm, [](const Run& r) { return r.abandoned_ticks == 0; })) {
     run->abandoned_ticks = clock::ticks();

@@ -320,7 +320,7 @@ void Run::fail(Status why, int rank, const char* what) {
   status_ = why;
   GPURDMA_LOG(error, "communicator %s: operation %llu on rank %d fails at %s, peer rank %d over %s: %s",
               comm_->name.c_str(), static_cast<unsigned long long>(number_.bits()), comm_->rank, what, rank,
-              name_of(comm_->link(rank).path), text(why));
+              comm_->link(rank).path == Path::self ? "no path" : name_of(comm_->link(rank).path), text(why));
 }
 
 void Run::lose(Flow& flow) {

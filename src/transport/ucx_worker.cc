@@ -70,6 +70,11 @@ bool site_sets(const char* names) {
   return false;
 }
 
+const char* value_of(const char* environment) {
+  const char* value = std::getenv(environment);
+  return value ? value : "not set";
+}
+
 void set(ucp_config_t* config, const char* name, const char* value) {
   const ucs_status_t status = ucp_config_modify(config, name, value);
   if (status != UCS_OK) GPURDMA_LOG(debug, "UCX does not take %s=%s: %s", name, value, ucs_status_string(status));
@@ -106,8 +111,8 @@ Status UcxWorker::start() {
     status = ucp_worker_create(context_, &params, &worker_);
   }
   if (status == UCS_OK) return Status::ok;
-  GPURDMA_LOG(error, "UCX could not be started: %s (see ucx_info -d; UCX_TLS is %s)", ucs_status_string(status),
-              std::getenv("UCX_TLS") ? std::getenv("UCX_TLS") : "not set");
+  GPURDMA_LOG(error, "UCX could not be started: %s; compare ucx_info -d with UCX_TLS (%s) and UCX_NET_DEVICES (%s)",
+              ucs_status_string(status), value_of("UCX_TLS"), value_of("UCX_NET_DEVICES"));
   worker_ = nullptr;
   if (context_) ucp_cleanup(context_);
   context_ = nullptr;

@@ -1,0 +1,88 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "gpurdma.h"
+
+namespace {
+
+gpurdma_settings_t defaults() {
+  gpurdma_settings_t settings;
+  gpurdma_settings_default(&settings);
+  return settings;
+}
+
+std::string complaint(const gpurdma_settings_t& settings) {
+  char message[256] = "";
+  return gpurdma_settings_check(&settings, message, sizeof message) == GPURDMA_OK ? "" : message;
+}
+
+gpurdma_verdict_t decide(const std::vector<uint32_t>& keys, int scope = GPURDMA_SCOPE_AUTO) {
+  gpurdma_verdict_t verdict;
+  gpurdma_decide(keys.data(), int(keys.size()), scope, &verdict);
+  return verdict;
+}
+
+TEST(Settings, DefaultsAreGood) { EXPECT_EQ(complaint(defaults()), ""); }
+
+TEST(Settings, ABadValueIsNamedWithWhatIsAllowed) {
+  gpurdma_settings_t s = defaults();
+  s.algorithm = "magic";
+  EXPECT_EQ(complaint(s), std::string("setting coll_gpurdma_algorithm is \"magic\"; allowed are auto, ") +
+                              gpurdma_algorithm_names());
+  s = defaults();
+  s.depth = -1;
+  EXPECT_EQ(complaint(s), "setting coll_gpurdma_depth is -1; allowed are 0 (the table decides) and 1 to 1024 slots");
+  s = defaults();
+  s.priority = 101;
+  EXPECT_NE(complaint(s), "");
+  s = defaults();
+  s.deadline_s = -0.5;
+  EXPECT_NE(complaint(s), "");
+  s = defaults();
+  s.verbose = 5;
+  EXPECT_NE(complaint(s), "");
+}
+
+TEST(Activation, NamedOrAlways) {
+  const gpurdma_settings_t s = defaults();
+  const uint32_t quiet = gpurdma_key(&s, 0), named = gpurdma_key(&s, 1);
+  EXPECT_NE(quiet, 0u);
+  EXPECT_FALSE(decide({quiet, quiet}).active);
+  EXPECT_TRUE(decide({quiet, named, quiet}).active);  // one rank that names it is enough, and all see it
+  EXPECT_TRUE(decide({quiet, quiet}, GPURDMA_SCOPE_ALWAYS).active);
+  EXPECT_FALSE(decide({named, named}, GPURDMA_SCOPE_NEVER).active);
+}
+
+TEST(Activation, ARankThatIsNotAbleIsNamed) {
+  const gpurdma_settings_t s = defaults();
+  const uint32_t named = gpurdma_key(&s, 1);
+  const gpurdma_verdict_t verdict = decide({named, named, 0, named});
+  EXPECT_FALSE(verdict.active);
+  EXPECT_FALSE(verdict.surprising);  // that rank has said why
+  EXPECT_STREQ(verdict.reason, "gpurdma is missing or could not start on rank 2");
+}
+
+// Whatever decides what runs must be the same on all ranks.
+TEST(Activation, EverySettingThatChoosesMustAgree) {
+  const gpurdma_settings_t base = defaults();
+  std::vector<gpurdma_settings_t> others(5, base);
+  others[0].scope = GPURDMA_SCOPE_ALWAYS;
+  others[1].algorithm = "ring";
+  others[2].piece = 4096;
+  others[3].depth = 2;
+  others[4].priority = 5;
+  for (const gpurdma_settings_t& other : others) {
+    const gpurdma_verdict_t verdict = decide({gpurdma_key(&base, 1), gpurdma_key(&other, 1)});
+    EXPECT_FALSE(verdict.active);
+    EXPECT_TRUE(verdict.surprising);
+    EXPECT_NE(std::string(verdict.reason).find("rank 1 has other settings"), std::string::npos);
+  }
+  gpurdma_settings_t harmless = base;
+  harmless.verbose = 3;
+  harmless.deadline_s = 7;
+  EXPECT_TRUE(decide({gpurdma_key(&base, 1), gpurdma_key(&harmless, 1)}).active);
+}
+
+}  // namespace
