@@ -84,6 +84,9 @@ Status begin(gpurdma_comm& c, Number number, const Operands& o, Reduce reduce, v
     c.last_choice = select(Collective::allreduce, c.comm->size, bytes, element, runtime.forced);
     c.last_count = o.count;
     c.last_element = element;
+    GPURDMA_LOG(debug, "communicator %s: allreduce of %zu bytes by %s, pieces of %zu elements, depth %d",
+                c.comm->name.c_str(), bytes, c.last_choice.algorithm->name, c.last_choice.tuning.piece,
+                c.last_choice.tuning.depth);
   }
   const Choice& choice = c.last_choice;
   const bool in_place = o.in == o.out;

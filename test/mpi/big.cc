@@ -3,6 +3,9 @@
 // back.
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "check.h"
 #include "tests.h"
 
@@ -49,6 +52,36 @@ void run(const char* what, size_t count, Reduce reduce) {
 
 }  // namespace
 
+#if MPI_VERSION >= 4
+namespace {
+
+// The calls with large counts, on small ones: blocking, nonblocking, persistent.
+void large_counts() {
+  const MPI_Count count = 1000;
+  std::vector<int> in(1000, check::rank + 1), out(1000);
+  const auto right = [&] {
+    return std::count(out.begin(), out.end(), check::size * (check::size + 1) / 2) == 1000;
+  };
+  MPI_Request request;
+  MPI_Allreduce_c(in.data(), out.data(), count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  expect(right(), "MPI_Allreduce_c of 1,000 ints is wrong");
+  std::fill(out.begin(), out.end(), 0);
+  MPI_Iallreduce_c(in.data(), out.data(), count, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  expect(right(), "MPI_Iallreduce_c of 1,000 ints is wrong");
+  MPI_Allreduce_init_c(in.data(), out.data(), count, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+  for (int start = 0; start < 3; ++start) {
+    std::fill(out.begin(), out.end(), 0);
+    MPI_Start(&request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    expect(right(), "start %d of MPI_Allreduce_init_c of 1,000 ints is wrong", start);
+  }
+  MPI_Request_free(&request);
+}
+
+}  // namespace
+#endif
+
 int tests::big() {
   check::start();
   const size_t two_gib = size_t(1) << 31;
@@ -61,6 +94,7 @@ int tests::big() {
     return MPI_Wait(&request, MPI_STATUS_IGNORE);
   });
 #if MPI_VERSION >= 4
+  large_counts();
   run<int8_t>("MPI_Allreduce_c of int8", two_gib + 5, [](int8_t* data) {
     return MPI_Allreduce_c(MPI_IN_PLACE, data, (MPI_Count(1) << 31) + 5, MPI_INT8_T, MPI_SUM, MPI_COMM_WORLD);
   });

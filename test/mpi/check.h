@@ -149,10 +149,11 @@ inline double resident_mib() {
 
 // ---- gpurdma's counters, through MPI_T ----
 
-// The counters whose names begin with coll_gpurdma_ and end with `ending`, added up from here on.
+// The counters whose names begin with coll_gpurdma_ and `beginning` and end with `ending`, added up from here on.
 class Counters {
  public:
-  explicit Counters(const char* ending) {
+  explicit Counters(const char* ending, const std::string& beginning = "") {
+    const std::string front = "coll_gpurdma_" + beginning;
     int provided, variables;
     if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS) return;
     ready_ = MPI_T_pvar_session_create(&session_) == MPI_SUCCESS;
@@ -166,7 +167,7 @@ class Counters {
                               &readonly, &continuous, &atomic) != MPI_SUCCESS)
         continue;
       const std::string found = name, tail = ending;
-      if (found.rfind("coll_gpurdma_", 0) != 0 || found.size() < tail.size() ||
+      if (found.rfind(front, 0) != 0 || found.size() < tail.size() ||
           found.compare(found.size() - tail.size(), tail.size(), tail) != 0)
         continue;
       MPI_T_pvar_handle handle;
@@ -202,14 +203,19 @@ class Counters {
 };
 
 inline Counters* calls = nullptr;
+inline Counters* forced_calls = nullptr;  // of the algorithm that the run forces
 
 inline const char* activity() { return getenv("GPURDMA_TEST_ACTIVE"); }  // nullptr: not asked for
 inline bool expect_active() { return activity() && atoi(activity()) != 0; }
 
 // ---- start and end ----
 
+inline const char* forced_algorithm() { return getenv("OMPI_MCA_coll_gpurdma_algorithm"); }
+
 inline void count_calls() {
-  if (activity()) calls = new Counters("_calls");
+  if (!activity()) return;
+  calls = new Counters("_calls");
+  if (forced_algorithm()) forced_calls = new Counters("_calls", forced_algorithm());
 }
 
 // After MPI_Init.
@@ -236,8 +242,12 @@ inline void expect_calls() {
   const unsigned long long ran = calls->sum();
   if (expect_active() && size > 1) expect(ran > 0, "gpurdma ran nothing (%zu counters seen)", calls->variables());
   if (!expect_active()) expect(ran == 0, "gpurdma ran %llu operations where it should not be active", ran);
+  if (forced_calls && expect_active())
+    expect(forced_calls->sum() == ran, "%llu of %llu calls ran by the algorithm that was forced, %s",
+           forced_calls->sum(), ran, forced_algorithm());
+  delete forced_calls;
   delete calls;
-  calls = nullptr;
+  calls = forced_calls = nullptr;
 }
 
 inline int result() {

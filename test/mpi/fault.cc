@@ -1,6 +1,8 @@
-// A rank is killed in the middle: every other rank gets an MPI error within --seconds, and none hangs.
+// A rank is killed in the middle: every other rank gets an MPI error within --seconds, and none hangs. A rank comes
+// late: the others wait for it, or get an error where coll_gpurdma_deadline is shorter.
 //
 //   fault [--seconds N] [--count N] [--nonblocking]
+//   late [--seconds N] [--error]     rank 0 comes N seconds late; --error: that is past the deadline
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
@@ -54,4 +56,22 @@ int tests::fault() {
     printf("ok fault: rank %d of %d got class %d after %.2f s: %s\n", check::rank, check::size, kind, took_s, text);
   fflush(stdout);
   _exit(check::failures == 0 ? 0 : 1);
+}
+
+int tests::late() {
+  check::start();
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  int one = 1, sum = 0;
+  check::expect(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS, "the first call failed");
+  const double seconds = (double)check::number("--seconds", 3);
+  if (check::rank == 0) usleep((useconds_t)(seconds * 1e6));
+  const double before = now();
+  const int status = MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  if (check::flag("--error")) {
+    check::expect(status != MPI_SUCCESS, "no error, though rank 0 came after the deadline");
+    check::expect(now() - before < seconds, "the error came after %.1f s", now() - before);
+  } else {
+    check::expect(status == MPI_SUCCESS && sum == check::size, "status %d, sum %d", status, sum);
+  }
+  return check::finish();
 }

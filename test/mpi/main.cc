@@ -1,4 +1,6 @@
 // mpi_tests NAME [options]: one program under mpirun that holds all tests, so that a build links once.
+#include <stdlib.h>
+
 #include "check.h"
 #include "tests.h"
 
@@ -28,6 +30,7 @@ const Test kTests[] = {
     {"errors", tests::errors, "wrong arguments give MPI errors"},
     {"memory", tests::memory, "allocate, reduce, free: memory in use returns"},
     {"fault", tests::fault, "a rank is killed: the others get an error, not a hang"},
+    {"late", tests::late, "a rank is late: nothing but a wait, or an error where the deadline is passed"},
 };
 
 }  // namespace
@@ -39,6 +42,9 @@ int main(int argc, char** argv) {
     check::program = test.name;
     check::arguments.assign(argv + 2, argv + argc);
     check::seed = (uint64_t)check::number("--seed", 1);
+    // --other-priority RANK: that rank has another setting than the rest.
+    const char* rank = getenv("OMPI_COMM_WORLD_RANK");
+    if (rank && atol(rank) == check::number("--other-priority", -1)) setenv("OMPI_MCA_coll_gpurdma_priority", "5", 1);
     return test.run();
   }
   for (const Test& test : kTests) printf("%-12s %s\n", test.name, test.what);

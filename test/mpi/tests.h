@@ -20,4 +20,5 @@ int tool();
 int errors();
 int memory();
 int fault();
+int late();
 }  // namespace tests

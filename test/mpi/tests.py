@@ -98,6 +98,23 @@ FAULT = [
     Test("a rank is killed, small", "fault", 4, "--seconds 30 --count 10", timeout_s=60, expect=LOST),
 ]
 
+# A rank that comes late, and what the settings make of it.
+LATE = [
+    Test("a late rank", "late", 3, "--seconds 2"),
+    Test("a late rank, stall warning", "late", 3, "--seconds 3", mca=gpurdma(stall_warning=1),
+         expect=[r"gpurdma: .*has waited .*for rank 0"], allow=[r"gpurdma: .*has waited .*for rank \d"]),
+    Test("a late rank, deadline", "late", 3, "--seconds 6 --error", mca=gpurdma(deadline=2),
+         expect=[r"gpurdma: .*the deadline; it waits for rank \d"], allow=[r"gpurdma: .*(deadline|closed|fails)"]),
+]
+
+# What is forced is what runs; the debugging line says it.
+FORCED = [
+    Test("piece and depth, forced", "finalize", 2, mca=gpurdma(verbose=3, algorithm="ring", piece=64, depth=3),
+         expect=[r"gpurdma: .*by ring, pieces of (8|16|64) elements, depth 3"], allow=[r"gpurdma: "]),
+    Test("another priority on one rank", "finalize", 3, "--other-priority 1", active=False,
+         expect=[r"gpurdma: .*not active: rank 1 has other settings"]),
+]
+
 UCX = {"pml": "ucx", "pml_ucx_tls": "any", "pml_ucx_devices": "any"}
 
 QUICK = [
@@ -114,7 +131,9 @@ QUICK = [
     Test("in flight", "flight", 4, each=True),
     Test("in flight, 7 ranks", "flight", 7, "--rounds 20"),
     Test("in flight, tiny pieces", "flight", 3, mca=gpurdma(piece=128, depth=1)),
-] + COMMUNICATORS + LIFE + ACTIVATION + FAULT
+] + COMMUNICATORS + LIFE + ACTIVATION + FAULT + LATE + FORCED + [
+    Test("more than 2^31", "big", 2, timeout_s=900),
+]
 
 FULL = QUICK + [
     Test(f"matrix, all, {ranks} ranks", "matrix", ranks, each=True, timeout_s=900) for ranks in range(1, 10)
@@ -129,5 +148,4 @@ FULL = QUICK + [
     for ranks in (2, 3, 5, 9)
 ] + [
     Test("threads, long", "threads", 4, "--rounds 2000", timeout_s=900),
-    Test("more than 2^31", "big", 2, timeout_s=900),
 ]
