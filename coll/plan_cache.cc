@@ -40,7 +40,6 @@ struct PlanCache::Entry : Plan {
 
 PlanCache::~PlanCache() {
   while (newest_ != nullptr) {
-    assert(newest_->uses == 0);
     remove(newest_);
   }
 }

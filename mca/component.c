@@ -124,6 +124,7 @@ static int close_component(void) {
   gpurdma_runtime_t *runtime = gpurdma_mca_runtime;
   if (NULL != runtime) {
     print_summary();
+    gpurdma_mca_exchange_closing();
     gpurdma_mca_modules_close();
     gpurdma_mca_exchange_close();
     gpurdma_mca_requests_close();

@@ -31,6 +31,7 @@ typedef struct exchange {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static exchange_t *_Atomic ended;
+static bool layer_gone; /* the message layer is closed: its requests must not be touched any more */
 
 static bool request_done(const ompi_request_t *request) { return NULL == request || REQUEST_COMPLETE(request); }
 
@@ -72,7 +73,7 @@ int gpurdma_mca_exchange_test(void *opaque, size_t *received) {
 void gpurdma_mca_exchange_end(void *opaque) {
   exchange_t *exchange = opaque;
   /* A send cannot be cancelled; it ends when the peer takes it or is found dead. */
-  if (!request_done(exchange->receive)) (void)ompi_request_cancel(exchange->receive);
+  if (!layer_gone && !request_done(exchange->receive)) (void)ompi_request_cancel(exchange->receive);
   pthread_mutex_lock(&lock);
   exchange->next = ended;
   ended = exchange;
@@ -80,7 +81,7 @@ void gpurdma_mca_exchange_end(void *opaque) {
 }
 
 void gpurdma_mca_exchange_sweep(void) {
-  if (NULL == ended) return;
+  if (layer_gone || NULL == ended) return;
   pthread_mutex_lock(&lock);
   exchange_t *list = ended, *pending = NULL, *last = NULL;
   ended = NULL;
@@ -105,6 +106,8 @@ void gpurdma_mca_exchange_sweep(void) {
   pthread_mutex_unlock(&lock);
 }
 
+void gpurdma_mca_exchange_closing(void) { layer_gone = true; }
+
 void gpurdma_mca_exchange_close(void) {
   exchange_t *list = ended;
   ended = NULL;
@@ -113,4 +116,5 @@ void gpurdma_mca_exchange_close(void) {
     list = exchange->next;
     free(exchange); /* the message layer is closed by now and has taken its requests along */
   }
+  layer_gone = false; /* with MPI Sessions all may be opened again */
 }

@@ -147,6 +147,7 @@ int gpurdma_mca_exchange_test(void *exchange, size_t *received);
 void gpurdma_mca_exchange_end(void *exchange);
 /* Frees the messages of exchanges that ended. Where no lock of gpurdma is held. */
 void gpurdma_mca_exchange_sweep(void);
+void gpurdma_mca_exchange_closing(void); /* the message layer is gone */
 void gpurdma_mca_exchange_close(void);
 
 /* ---- pvars.c ---- */

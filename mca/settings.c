@@ -139,9 +139,10 @@ static bool parse_bytes(const char *word, size_t *value) {
   static const char kUnits[] = "kmg";
   char *end = NULL;
   if (is_empty(word)) return true;
+  if (*word < '0' || *word > '9') return false; /* strtoull takes signs and blanks */
   errno = 0;
   unsigned long long number = strtoull(word, &end, 10);
-  if (end == word || '-' == *word || 0 != errno) return false;
+  if (0 != errno) return false;
   const char *unit = '\0' == *end ? NULL : strchr(kUnits, *end | 0x20); /* k and K alike */
   if (NULL != unit && '\0' == *unit) unit = NULL;
   for (const char *step = kUnits; NULL != unit && step <= unit; ++step) {

@@ -78,7 +78,8 @@ size_t gpurdma_summary(gpurdma_runtime_t* runtime, char* text, size_t size) {
   const std::lock_guard<Engine> lock(runtime->engine);
   char line[160];
   const std::string head =
-      "gpurdma on this process (calls that Open MPI makes for itself are among them; times of overlapping calls add up)\n"
+      "gpurdma on this process (calls that Open MPI makes for itself are among them; times of overlapping calls add "
+      "up)\n"
       "collective  algorithm   path               calls          bytes     seconds    us/call\n";
   std::string table = head;
   for (size_t a = 0; a < catalogue().size(); ++a) {

@@ -24,4 +24,7 @@ inline uint64_t ticks() {
 
 double seconds(uint64_t ticks);
 
+// Seconds from one tick to another; 0 where `now` was taken before `then`.
+inline double since(uint64_t then, uint64_t now) { return now > then ? seconds(now - then) : 0; }
+
 }  // namespace gpurdma::clock

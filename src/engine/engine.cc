@@ -86,9 +86,12 @@ Communicator* Engine::find(uint32_t handle) const {
 void Engine::close(Communicator& comm, Status why, int host_error) {
   if (comm.closed != Status::ok) return;
   comm.closed = why;
-  GPURDMA_LOG(error, "communicator %s: closed to gpurdma after a failure, later calls on it fail at once: %s", comm.name.c_str(), text(why));
+  GPURDMA_LOG(error, "communicator %s: closed to gpurdma after a failure, later calls on it fail at once: %s",
+              comm.name.c_str(), text(why));
   tell_closed(comm);
-  while (Run* run = first_active(comm, [](const Run& r) { return r.abandoned_ticks == 0; })) {
+  for (Run *run = active_.head, *next; run; run = next) {
+    next = run->next;  // settle() removes no other run, since the communicator is closed already
+    if (&run->comm() != &comm) continue;
     run->abandoned_ticks = clock::ticks();
     run->abandon(why, host_error);
     if (!run->started()) start(*run);
@@ -106,13 +109,6 @@ void Engine::tell_closed(Communicator& comm) {
     if (transport_.send(link.peer, header, nullptr, 0, kNoToken) == Transport::Sent::failed)
       GPURDMA_LOG(debug, "communicator %s: rank %d could not be told", comm.name.c_str(), rank);
   }
-}
-
-template <class Predicate>
-Run* Engine::first_active(const Communicator& comm, Predicate predicate) const {
-  for (Run* run = active_.head; run; run = run->next)
-    if (&run->comm() == &comm && predicate(*run)) return run;
-  return nullptr;
 }
 
 // ---- runs ----
@@ -188,7 +184,10 @@ void Engine::poll_links() {
     }
     if (changed == 0) continue;
     if (comm.closed != Status::ok) tell_closed(comm);
-    while (Run* run = first_active(comm, [](const Run& r) { return !r.started() && linked(r); })) {
+    const Status before = comm.closed;
+    for (Run *run = active_.head, *next; run && comm.closed == before; run = next) {
+      next = run->next;  // closing the communicator removes others too, and ends the loop
+      if (&run->comm() != &comm || run->started() || !linked(*run)) continue;
       start(*run);
       settle(*run);
     }
@@ -274,6 +273,17 @@ void Engine::completed(Token token, Status status) {
   Run& run = runs_[size_t(token >> 32)];
   run.completed(uint32_t(token), status);
   settle(run);
+}
+
+// A peer that lives but does not let go of what is in flight. It is told first, on all communicators that we share.
+void Engine::give_up(PeerId peer) {
+  for (auto& comm : comms_) {
+    if (!comm) continue;
+    for (int rank = 0; rank < comm->size; ++rank)
+      if (comm->link(rank).state == Link::State::up && comm->link(rank).peer == peer) close(*comm, Status::peer_lost);
+  }
+  transport_.abandon(peer);
+  lost(peer);
 }
 
 void Engine::lost(PeerId peer) {

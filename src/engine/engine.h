@@ -25,7 +25,9 @@ class Engine final : public Inbox {
     double deadline_s = 0;       // 0: none
     double stall_warning_s = 0;  // 0: never
     size_t scratch = SIZE_MAX;   // most bytes of scratch at once
-    double grace_s = 1;          // for peers to let go of what is in flight, once a communicator was closed
+    // For living peers to let go of what is in flight once a communicator was closed. A peer that only computes lets go
+    // when it is in MPI again; closing the endpoint under it can end in an assertion of UCX there.
+    double grace_s = 30;
   };
   // What the owner of the process offers. plan_released: a plan given to begin() is not used any more; called under the
   // lock.
@@ -99,8 +101,7 @@ class Engine final : public Inbox {
   void settle(Run& run);
   void recycle(Run& run);
   void drop(const Payload& payload);
-  template <class Predicate>
-  Run* first_active(const Communicator& comm, Predicate predicate) const;
+  void give_up(PeerId peer);
   void look_around();
   void tick();
   void check(Run& run, uint64_t now);

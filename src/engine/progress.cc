@@ -67,9 +67,9 @@ Status Engine::wait(Run& run, int* host_error) {
 // Deadlines, stalls, dead peers, revoked communicators: looked at about once a millisecond while something is active.
 void Engine::tick() {
   const uint64_t now = clock::ticks();
-  if (clock::seconds(now - last_tick_) < kTick) return;
+  if (clock::since(last_tick_, now) < kTick) return;
   last_tick_ = now;
-  if (clock::seconds(now - last_peer_check_) >= kPeerCheck) {
+  if (clock::since(last_peer_check_, now) >= kPeerCheck) {
     last_peer_check_ = now;
     transport_.check_peers();
   }
@@ -85,15 +85,12 @@ void Engine::tick() {
 void Engine::check(Run& run, uint64_t now) {
   Communicator& comm = run.comm();
   if (run.abandoned_ticks != 0) {
-    if (clock::seconds(now - run.abandoned_ticks) > limits_.grace_s)
-      run.for_peers_in_flight([&](const Link& link) {
-        transport_.abandon(link.peer);
-        lost(link.peer);
-      });
+    if (clock::since(run.abandoned_ticks, now) > limits_.grace_s)
+      run.for_peers_in_flight([&](const Link& link) { give_up(link.peer); });
     return;
   }
   const int broken = comm.hooks.broken ? comm.hooks.broken(comm.hooks.opaque) : 0;
-  const double seconds = clock::seconds(now - run.start_ticks);
+  const double seconds = clock::since(run.start_ticks, now);
   const bool late = limits_.deadline_s > 0 && seconds > limits_.deadline_s;
   const bool stalled = limits_.stall_warning_s > 0 && seconds > limits_.stall_warning_s && !run.warned;
   if (!broken && !late && !stalled) return;

@@ -318,9 +318,13 @@ void Run::fail(Status why, int rank, const char* what) {
   if (why != Status::remote) out_of_step_ = true;
   if (status_ != Status::ok) return;
   status_ = why;
-  GPURDMA_LOG(error, "communicator %s: operation %llu on rank %d fails at %s, peer rank %d over %s: %s",
-              comm_->name.c_str(), static_cast<unsigned long long>(number_.bits()), comm_->rank, what, rank,
-              comm_->link(rank).path == Path::self ? "no path" : name_of(comm_->link(rank).path), text(why));
+  static const char* const kClasses[] = {"blocking", "nonblocking", "persistent", "unknown"};
+  const bool persistent = number_.call_class() == CallClass::persistent;
+  GPURDMA_LOG(error, "communicator %s: %s operation %llu on rank %d fails at %s, peer rank %d over %s: %s",
+              comm_->name.c_str(), kClasses[int(number_.call_class())],
+              static_cast<unsigned long long>(persistent ? number_.persistent_id() : number_.index()), comm_->rank,
+              what, rank, comm_->link(rank).path == Path::self ? "no path" : name_of(comm_->link(rank).path),
+              text(why));
 }
 
 void Run::lose(Flow& flow) {

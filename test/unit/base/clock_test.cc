@@ -24,5 +24,11 @@ TEST(Clock, SecondsAgreeWithTheSystem) {
   EXPECT_NEAR(counted, passed, 0.1 * passed);  // calibrated for as long as the process runs: not exact yet
 }
 
+TEST(Clock, NothingIsSinceTheFuture) {
+  const uint64_t now = clock::ticks();
+  EXPECT_EQ(clock::since(now + 1000000, now), 0);
+  EXPECT_GT(clock::since(now - 1000000, now), 0);
+}
+
 }  // namespace
 }  // namespace gpurdma
