@@ -190,6 +190,14 @@ int main(int argc, char** argv) {
   check::program = "mpi_bench";
   check::arguments.assign(argv + 1, argv + argc);
   check::start();
+  for (int i = 1; i < argc; i += 2) {
+    const std::string known = " --min --max --factor --type --op --blocks --block-ms --json ";
+    if (known.find(" " + std::string(argv[i]) + " ") != std::string::npos && i + 1 < argc) continue;
+    if (check::rank == 0)
+      fprintf(stderr, "mpi_bench: %s is not understood, or has no value; known are%s\n", argv[i], known.c_str());
+    MPI_Finalize();
+    return 2;
+  }
   {
     Bench bench;
     if (check::rank == 0) bench.print_head();
