@@ -163,7 +163,11 @@ int UcxTransport::progress() {
     if (endpoint.handle) close(&closing, endpoint);
     for (ucs_status_ptr_t request : closing) ucp_request_free(request);
   }
-  return int(ucp_worker_progress(worker_.get()));
+  inside_ = true;
+  const int events = int(ucp_worker_progress(worker_.get()));
+  inside_ = false;
+  if (deferred_) send_deferred();
+  return events;
 }
 
 // ---- messages out ----
@@ -173,21 +177,9 @@ UcxTransport::Flight* UcxTransport::free_flight() {
     flights_.emplace_back();
     free_ = &flights_.back();
     free_->transport = this;
-    free_->next_free = nullptr;
+    free_->next = nullptr;
   }
   return free_;
-}
-
-// Takes the flight into use if UCX did not end it at once.
-Transport::Sent UcxTransport::in_flight(Flight* flight, ucs_status_ptr_t request, PeerId peer) {
-  if (request == nullptr) return Sent::done;
-  if (UCS_PTR_IS_ERR(request)) {
-    GPURDMA_LOG(error, "a message to process %u failed: %s", endpoints_[peer].process.pid,
-                ucs_status_string(UCS_PTR_STATUS(request)));
-    return Sent::failed;
-  }
-  free_ = flight->next_free;
-  return Sent::pending;
 }
 
 bool UcxTransport::ShortHeader::pack(const Header& h) {
@@ -208,27 +200,60 @@ Transport::Sent UcxTransport::send(PeerId peer, const Header& header, const void
   if (endpoint.lost) return Sent::failed;
   Flight* flight = free_flight();
   flight->token = token;
-  const void* head = &flight->short_header;
-  size_t head_bytes = sizeof flight->short_header;
-  if (!flight->short_header.pack(header)) {
-    flight->header = header;
-    head = &flight->header;
-    head_bytes = sizeof header;
+  flight->peer = peer;
+  flight->data = data;
+  flight->bytes = bytes;
+  flight->is_short = flight->short_header.pack(header);
+  if (!flight->is_short) flight->header = header;
+  if (inside_ && endpoint.path == Path::tcp) {
+    free_ = flight->next;
+    defer(flight);
+    return Sent::pending;
   }
+  const ucs_status_ptr_t request = post(*flight);
+  if (request == nullptr) return Sent::done;
+  if (UCS_PTR_IS_ERR(request)) {
+    GPURDMA_LOG(error, "a message to process %u failed: %s", endpoint.process.pid,
+                ucs_status_string(UCS_PTR_STATUS(request)));
+    return Sent::failed;
+  }
+  free_ = flight->next;
+  return Sent::pending;
+}
+
+ucs_status_ptr_t UcxTransport::post(Flight& flight) {
+  const Endpoint& endpoint = endpoints_[flight.peer];
   const size_t eager = endpoint.path == Path::shared_memory ? kSharedMemorySlot : kInline;
   ucp_request_param_t param;
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS |
                        UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   param.cb.send = on_sent;
-  param.user_data = flight;
+  param.user_data = &flight;
   param.memory_type = UCS_MEMORY_TYPE_HOST;
-  param.flags = bytes <= eager ? unsigned(UCP_AM_SEND_FLAG_EAGER) : 0u;
-  return in_flight(flight, ucp_am_send_nbx(endpoint.handle, kMessage, head, head_bytes, data, bytes, &param), peer);
+  param.flags = flight.bytes <= eager ? unsigned(UCP_AM_SEND_FLAG_EAGER) : 0u;
+  const void* header = flight.is_short ? static_cast<const void*>(&flight.short_header) : &flight.header;
+  const size_t header_bytes = flight.is_short ? sizeof flight.short_header : sizeof flight.header;
+  return ucp_am_send_nbx(endpoint.handle, kMessage, header, header_bytes, flight.data, flight.bytes, &param);
+}
+
+void UcxTransport::defer(Flight* flight) {
+  flight->next = nullptr;
+  (deferred_ ? last_deferred_->next : deferred_) = flight;
+  last_deferred_ = flight;
+}
+
+void UcxTransport::send_deferred() {
+  while (Flight* flight = deferred_) {
+    deferred_ = flight->next;
+    const Endpoint& endpoint = endpoints_[flight->peer];
+    const ucs_status_ptr_t request = endpoint.lost ? UCS_STATUS_PTR(UCS_ERR_CANCELED) : post(*flight);
+    if (!UCS_PTR_IS_PTR(request)) ended(flight, UCS_PTR_STATUS(request));
+  }
 }
 
 void UcxTransport::ended(Flight* flight, ucs_status_t status) {
   const Token token = flight->token;
-  flight->next_free = free_;
+  flight->next = free_;
   free_ = flight;
   if (token == kNoToken || !inbox_) return;
   inbox_->completed(token, status == UCS_OK                                                   ? Status::ok
@@ -282,7 +307,7 @@ Transport::Sent UcxTransport::fetch(void* offer, void* data, size_t bytes, Token
     GPURDMA_LOG(error, "fetching a message failed: %s", ucs_status_string(UCS_PTR_STATUS(request)));
   if (UCS_PTR_IS_ERR(request)) return Sent::failed;
   if (request == nullptr) return Sent::done;
-  free_ = flight->next_free;
+  free_ = flight->next;
   return Sent::pending;
 }
 

@@ -54,8 +54,12 @@ class UcxTransport final : public Transport {
   // What a message in flight needs until it ends.
   struct Flight {
     UcxTransport* transport;
-    Flight* next_free;
+    Flight* next;  // among those that are free, or deferred
     Token token;
+    PeerId peer;
+    const void* data;
+    size_t bytes;
+    bool is_short;
     ShortHeader short_header;
     Header header;  // where it does not fit the short one
   };
@@ -63,7 +67,9 @@ class UcxTransport final : public Transport {
   Status start();
   ucs_status_t open(Endpoint& endpoint, const ucp_address_t* address);
   Flight* free_flight();
-  Sent in_flight(Flight* flight, ucs_status_ptr_t request, PeerId peer);
+  ucs_status_ptr_t post(Flight& flight);
+  void defer(Flight* flight);
+  void send_deferred();
   void ended(Flight* flight, ucs_status_t status);
   void lose(Endpoint& endpoint);
   void close(std::vector<ucs_status_ptr_t>* closing, Endpoint& endpoint);
@@ -84,6 +90,10 @@ class UcxTransport final : public Transport {
   std::deque<Flight> flights_;
   void* delivering_ = nullptr;  // the offer that on_message is handing over
   Flight* free_ = nullptr;
+  // Messages over TCP that were asked for from inside UCX's callbacks. Sending there to a peer that has just died
+  // closes the connection while UCX 1.13 still has events of it to handle, which ends in an assertion.
+  Flight *deferred_ = nullptr, *last_deferred_ = nullptr;
+  bool inside_ = false;  // ucp_worker_progress
 };
 
 }  // namespace gpurdma
