@@ -66,7 +66,7 @@ Communicator* Engine::new_communicator(int rank, int size, const char* name, con
 void Engine::free_communicator(Communicator* comm) {
   for (Parked* parked = mailbox_.collect(comm->handle); parked;) {
     Parked* next = parked->next;
-    if (parked->offer) transport_.refuse(parked->offer);
+    drop(parked->payload());
     mailbox_.free(parked);
     parked = next;
   }

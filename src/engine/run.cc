@@ -20,7 +20,7 @@ Run::~Run() { release(); }
 void Run::release() {
   while (Parked* parked = parked_) {
     parked_ = parked->next;
-    if (parked->offer) transport_.refuse(parked->offer);
+    drop(parked->payload());
     mailbox_.free(parked);
   }
   plan_ = nullptr;
@@ -93,8 +93,7 @@ void Run::start() {
     lose(flow);
   }
   for (const uint32_t op : plan_->roots()) {
-    Queue& queue = plan_->ops()[op].kind <= Kind::recv ? messages_ : work_;
-    queue.ops[queue.tail++] = op;
+    enqueue(op);
   }
   pump();
 }
@@ -125,10 +124,14 @@ void Run::finish(uint32_t op, uint32_t except) {
   waits_[op] = kDone;
   --remaining_;
   for (const uint32_t next : plan_->successors(op)) {
-    if (next == except || --waits_[next] != 0) continue;
-    Queue& queue = plan_->ops()[next].kind <= Kind::recv ? messages_ : work_;
-    queue.ops[queue.tail++] = next;
+    if (next != except && --waits_[next] == 0) enqueue(next);
   }
+}
+
+// Takes an operation that waits for nothing any more.
+void Run::enqueue(uint32_t op) {
+  Queue& queue = plan_->ops()[op].kind <= Kind::recv ? messages_ : work_;
+  queue.ops[queue.tail++] = op;
 }
 
 void Run::work(uint32_t op) {
@@ -209,7 +212,7 @@ void Run::arrived(const Header& header, const Payload& payload) {
   Flow* flow = flow_of(int(header.source));
   const bool credit = header.kind == Header::Kind::credit;
   if (!flow || header.position >= (credit ? flow->peer->sends.size() + 1 : flow->peer->recvs.size())) {
-    if (payload.offer) transport_.refuse(payload.offer);
+    drop(payload);
     return fail(Status::transport, int(header.source), "receiving a message that is not in the plan");
   }
   if (credit) {
@@ -223,16 +226,20 @@ void Run::arrived(const Header& header, const Payload& payload) {
     return pump();
   }
   if (waits_[op] == kDone || waits_[op] == kInFlight) {  // given up before it came
-    if (payload.offer) transport_.refuse(payload.offer);
+    drop(payload);
     return;
   }
   Parked* parked = mailbox_.copy(header, payload);
   if (!parked) {
-    if (payload.offer) transport_.refuse(payload.offer);
+    drop(payload);
     return fail(Status::no_memory, int(header.source), "keeping an early message");
   }
   parked->next = parked_;
   parked_ = parked;
+}
+
+void Run::drop(const Payload& payload) {
+  if (payload.offer) transport_.refuse(payload.offer);
 }
 
 void Run::take_parked(Flow& flow) {
@@ -259,7 +266,7 @@ void Run::take(Flow& flow, uint32_t op, const Header& header, const Payload& pay
     fail(Status::transport, flow.peer->rank,
          "receiving a message of another size; do all ranks pass the same count and type?");
   if (status_ != Status::ok) {
-    if (payload.offer) transport_.refuse(payload.offer);
+    drop(payload);
     finish(op);
   } else if (payload.data) {
     take_here(op, payload);

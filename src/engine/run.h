@@ -129,6 +129,7 @@ class Run {
   Token token(uint32_t op) const { return Token(slot_) << 32 | op; }
 
   void pump();
+  void enqueue(uint32_t op);
   void issue_sends(Flow& flow);
   void issue_send(Flow& flow, uint32_t op);
   void grow_ready(Flow& flow);
@@ -137,6 +138,7 @@ class Run {
   void take_here(uint32_t op, const Payload& payload);
   void take_offer(Flow& flow, uint32_t op, const Payload& payload);
   void take_parked(Flow& flow);
+  void drop(const Payload& payload);
   void work(uint32_t op);
   void finish(uint32_t op, uint32_t except = Plan::kNone);
   void fail(Status why, int rank, const char* what);

@@ -126,8 +126,7 @@ void UcxTransport::close(std::vector<ucs_status_ptr_t>* closing, Endpoint& endpo
 
 void UcxTransport::lose(Endpoint& endpoint) {
   if (endpoint.lost) return;
-  endpoint.lost = true;
-  abandoned_.push_back(endpoint.id);
+  abandon(endpoint.id);
   if (inbox_) inbox_->lost(endpoint.id);
 }
 
@@ -303,17 +302,17 @@ Transport::Sent UcxTransport::fetch(void* offer, void* data, size_t bytes, Token
   param.user_data = flight;
   param.memory_type = UCS_MEMORY_TYPE_HOST;
   const ucs_status_ptr_t request = ucp_am_recv_data_nbx(worker_.get(), offer, data, bytes, &param);
-  if (UCS_PTR_IS_ERR(request))
-    GPURDMA_LOG(error, "fetching a message failed: %s", ucs_status_string(UCS_PTR_STATUS(request)));
-  if (UCS_PTR_IS_ERR(request)) return Sent::failed;
   if (request == nullptr) return Sent::done;
+  if (UCS_PTR_IS_ERR(request)) {
+    GPURDMA_LOG(error, "fetching a message failed: %s", ucs_status_string(UCS_PTR_STATUS(request)));
+    return Sent::failed;
+  }
   free_ = flight->next;
   return Sent::pending;
 }
 
 void UcxTransport::on_fetched(void* request, ucs_status_t status, size_t, void* flight) {
-  ucp_request_free(request);
-  static_cast<Flight*>(flight)->transport->ended(static_cast<Flight*>(flight), status);
+  on_sent(request, status, flight);
 }
 
 // From inside on_message its return value says so; UCX would touch a descriptor that was released there.
