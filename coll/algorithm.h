@@ -35,10 +35,12 @@ struct Call {
   Buf own() const { return in_place ? Buf::output : Buf::input; }
 };
 
-// Equal on all ranks. piece: most elements in one message, >= 1. depth: scratch slots per neighbour, >= 1.
+// Equal on all ranks. piece: most elements in one message, >= 1. depth: scratch slots per neighbour, >= 1. radix: of
+// algorithms that exchange with radix - 1 partners in a step, >= 2; others ignore it.
 struct Tuning {
   size_t piece;
   int depth;
+  int radix = 2;
 };
 
 using Build = void (*)(Plan& plan, const Group& group, const Call& call, Tuning tuning);
