@@ -1,36 +1,44 @@
-// Selection: which algorithm runs a call, in pieces of which size, through how many slots.
+// Selection: which algorithm runs a call, in pieces of which size, through how many slots, with which radix.
 //
-// A table of rows says so, and a forced setting overrides any part of it. Everything depends on values that are equal
-// on all ranks: the collective, the ranks, the bytes of the vector, and settings that all ranks agreed on.
-//
-// A row is written as a line (the built-in table is printed that way by gpurdma_info --tuning):
-//   allreduce  ranks 2-7  bytes 0-8K  doubling  piece 32K  depth 8
-// The first row that fits applies. "ranks 8-" and "bytes 8K-" have no upper end; both ends are included.
+// A table of rows says so: rows of a tuning file first, where there is one, then the built-in ones. The first row that
+// fits applies, and a forced setting overrides any part of it. Everything depends on values that are equal on all
+// ranks: the collective, the ranks and the nodes they are on, the bytes of the vector, and settings that all ranks
+// agreed on.
 #pragma once
 #include <cstdint>
-#include <string>
+#include <vector>
 
 #include "coll/catalogue.h"
 
 namespace gpurdma {
 
-struct TuningRow {
-  Collective collective;
-  int ranks_from, ranks_to;
-  size_t bytes_from, bytes_to;
-  const char* algorithm;  // of the catalogue
-  size_t piece;           // bytes
-  int depth;
+// Both ends included.
+struct Range {
+  size_t from = 0, to = SIZE_MAX;
+  bool holds(size_t value) const { return from <= value && value <= to; }
 };
 
-constexpr int kNoRankLimit = INT_MAX;
-constexpr size_t kNoByteLimit = SIZE_MAX;
+// tuning_file.h says how a row is written.
+struct TuningRow {
+  Collective collective = Collective::allreduce;
+  Range ranks{1, SIZE_MAX}, nodes{1, SIZE_MAX}, bytes;
+  const Algorithm* algorithm = nullptr;  // of the catalogue, never nullptr in a table
+  size_t piece = 32 * 1024;              // bytes
+  int depth = 8;
+  int radix = 2;
+};
+
+// What a row or the user may ask for.
+constexpr size_t kMostPiece = size_t{1} << 30;  // bytes
+constexpr int kMostDepth = 1024;
+constexpr int kMostRadix = 64;
 
 // What the user forces; each part by itself.
 struct Forced {
   const Algorithm* algorithm = nullptr;  // nullptr: the table decides
   size_t piece = 0;                      // bytes; 0: the table decides
   int depth = 0;                         // 0: the table decides
+  int radix = 0;                         // 0: the table decides
 };
 
 struct Choice {
@@ -38,14 +46,24 @@ struct Choice {
   Tuning tuning;  // in elements
 };
 
-// element_bytes: of one element, > 0; bytes: of the whole vector. A forced algorithm that cannot run among so many
-// ranks is passed over. Pieces grow, forced or not, where a vector would otherwise be cut into more than kMostPieces.
+// What is chosen by.
+struct Question {
+  Collective collective;
+  int ranks, nodes;
+  size_t bytes;          // of the whole vector
+  size_t element_bytes;  // of one element, > 0
+};
+
+// table: holds the built-in rows, so that some row fits. An algorithm that cannot run among so many ranks is passed
+// over, forced or not. Pieces grow, forced or not, where a vector would otherwise be cut into more than kMostPieces.
 // Allocates nothing.
 constexpr size_t kMostPieces = 128 * 1024;  // keeps a ring's plan below about 100 MB
-Choice select(Collective collective, int ranks, size_t bytes, size_t element_bytes, const Forced& forced);
+Choice select(Span<const TuningRow> table, const Question& question, const Forced& forced);
 
-// The built-in table, and a row as a line.
+// The built-in table. For each collective its last row fits everything.
 Span<const TuningRow> builtin_tuning();
-std::string to_line(const TuningRow& row);
+
+// These rows, and behind them the built-in ones.
+std::vector<TuningRow> before_builtin(std::vector<TuningRow> rows);
 
 }  // namespace gpurdma

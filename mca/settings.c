@@ -20,12 +20,13 @@ gpurdma_mca_settings_t gpurdma_mca_settings;
 
 /* What the variables are stored in. Open MPI copies what is there at first, and frees its copies. */
 static struct {
-  char *scope, *priority, *algorithm, *piece, *depth, *deadline, *stall_warning, *verbose, *test_unable;
+  char *scope, *priority, *algorithm, *piece, *depth, *radix, *tuning, *deadline, *stall_warning, *verbose,
+      *test_unable;
 } words;
 
 /* The defaults as words. */
 static struct {
-  char piece[24], depth[24], deadline[32], stall_warning[32], verbose[24];
+  char piece[24], depth[24], radix[24], deadline[32], stall_warning[32], verbose[24];
 } defaults;
 
 static void add(const char *name, const char *help, mca_base_var_info_lvl_t level, char **word, char *initial) {
@@ -37,6 +38,7 @@ static void add(const char *name, const char *help, mca_base_var_info_lvl_t leve
 static void write_defaults(const gpurdma_settings_t *core) {
   snprintf(defaults.piece, sizeof defaults.piece, "%zu", core->piece);
   snprintf(defaults.depth, sizeof defaults.depth, "%d", core->depth);
+  snprintf(defaults.radix, sizeof defaults.radix, "%d", core->radix);
   snprintf(defaults.deadline, sizeof defaults.deadline, "%g", core->deadline_s);
   snprintf(defaults.stall_warning, sizeof defaults.stall_warning, "%g", core->stall_warning_s);
   snprintf(defaults.verbose, sizeof defaults.verbose, "%d", core->verbose);
@@ -53,18 +55,26 @@ static void add_choice(void) {
       "never used." SAME_EVERYWHERE BAD_VALUE,
       OPAL_INFO_LVL_6, &words.priority, "95");
   snprintf(help, sizeof help,
-           "Algorithm of every allreduce: auto (a built-in table decides by ranks and bytes) or one of "
+           "Algorithm of every allreduce: auto (a table decides by ranks, nodes and bytes) or one of "
            "%s." SAME_EVERYWHERE BAD_VALUE,
            gpurdma_algorithm_names());
   add("algorithm", help, OPAL_INFO_LVL_5, &words.algorithm, "auto");
   add("piece",
-      "Bytes in one message of a pipelined algorithm, as 65536 or 64k; 0: a built-in table "
+      "Bytes in one message of a pipelined algorithm, as 65536 or 64k; 0: the table "
       "decides." SAME_EVERYWHERE BAD_VALUE,
       OPAL_INFO_LVL_5, &words.piece, defaults.piece);
   add("depth",
-      "Pieces that a process has room to receive ahead from each neighbour; 0: a built-in table "
+      "Pieces that a process has room to receive ahead from each neighbour; 0: the table "
       "decides." SAME_EVERYWHERE BAD_VALUE,
       OPAL_INFO_LVL_5, &words.depth, defaults.depth);
+  add("radix",
+      "With how many partners, plus one, a process exchanges in a step of an algorithm that has a radix, 2 to 64; "
+      "0: the table decides." SAME_EVERYWHERE BAD_VALUE,
+      OPAL_INFO_LVL_5, &words.radix, defaults.radix);
+  add("tuning",
+      "Path of a tuning file, as contrib/tune writes it and `gpurdma_info --tuning FILE` checks it; its rows "
+      "come before the built-in table. Empty: the built-in table alone. The rows must be the same in all processes." BAD_VALUE,
+      OPAL_INFO_LVL_4, &words.tuning, "");
 }
 
 static void add_failures(void) {
@@ -155,10 +165,24 @@ static bool parse_bytes(const char *word, size_t *value) {
   return true;
 }
 
+/* Reads the tuning file, once; the rows stay, since the core settings point to them. */
+static bool read_tuning(gpurdma_settings_t *core, char *message, size_t size) {
+  static char *rows;
+  free(rows);
+  rows = NULL;
+  if (is_empty(words.tuning)) return true;
+  const int status = gpurdma_tuning_read(words.tuning, &rows, message, size);
+  if (GPURDMA_NO_MEMORY == status) snprintf(message, size, "setting coll_gpurdma_tuning: no memory for the file");
+  if (GPURDMA_OK != status) return false;
+  core->tuning = rows;
+  return true;
+}
+
 bool gpurdma_mca_settings_check(char *message, size_t size) {
   gpurdma_settings_t *core = &gpurdma_mca_settings.core;
   gpurdma_settings_default(core);
   gpurdma_mca_settings.test_unable = -1;
+  if (!read_tuning(core, message, size)) return false;
   core->algorithm = is_empty(words.algorithm) ? "auto" : words.algorithm;
   const struct {
     bool good;
@@ -166,10 +190,10 @@ bool gpurdma_mca_settings_check(char *message, size_t size) {
   } checks[] = {
       {parse_int(words.verbose, &core->verbose), "verbose", words.verbose, "allowed are 0 to 4"},
       {parse_scope(words.scope, &core->scope), "scope", words.scope, "allowed are auto, always, never"},
-      {parse_int(words.priority, &core->priority), "priority", words.priority,
-       "a whole number is allowed"},
+      {parse_int(words.priority, &core->priority), "priority", words.priority, "a whole number is allowed"},
       {parse_bytes(words.piece, &core->piece), "piece", words.piece, "a number of bytes is allowed, as 65536 or 64k"},
       {parse_int(words.depth, &core->depth), "depth", words.depth, "a whole number is allowed"},
+      {parse_int(words.radix, &core->radix), "radix", words.radix, "a whole number is allowed"},
       {parse_seconds(words.deadline, &core->deadline_s), "deadline", words.deadline, "a number of seconds is allowed"},
       {parse_seconds(words.stall_warning, &core->stall_warning_s), "stall_warning", words.stall_warning,
        "a number of seconds is allowed"},

@@ -3,9 +3,9 @@
 
 #include <memory>
 #include <mutex>
-#include <new>
 
-#include "base/log.h"
+#include "coll/tuning_file.h"
+#include "guard.h"
 #include "reduce/host.h"
 #include "runtime.h"
 
@@ -14,7 +14,8 @@ using namespace gpurdma;
 gpurdma_runtime::gpurdma_runtime(const gpurdma_settings_t& settings, const gpurdma_host_t& host)
     : host(host),
       forced{find_algorithm(Collective::allreduce, settings.algorithm ? settings.algorithm : ""), settings.piece,
-             settings.depth},
+             settings.depth, settings.radix},
+      tuning(before_builtin(parse_tuning(settings.tuning ? settings.tuning : "").rows)),
       engine(transport, counters, {settings.deadline_s, settings.stall_warning_s, SIZE_MAX},
              {[](void* context) { static_cast<gpurdma_runtime*>(context)->host.progress(); },
               [](void* context, const Plan& plan) { static_cast<gpurdma_runtime*>(context)->plans.release(&plan); },
@@ -23,17 +24,6 @@ gpurdma_runtime::gpurdma_runtime(const gpurdma_settings_t& settings, const gpurd
 namespace {
 
 constexpr unsigned kIdlePolls = 10000;  // after which progress is asked for now and then only
-
-// Every entry goes through here: memory that ran out becomes a status.
-template <class F>
-int guarded(F body) noexcept {
-  try {
-    return body();
-  } catch (const std::bad_alloc&) {
-    GPURDMA_LOG(error, "out of memory");
-    return GPURDMA_NO_MEMORY;
-  }
-}
 
 // For calls from inside which completions must not be told; everywhere else Hold.
 using QuietHold = std::lock_guard<Engine>;
@@ -81,12 +71,13 @@ Status begin(gpurdma_comm& c, Number number, const Operands& o, Reduce reduce, v
   const size_t element = size_of(o.type);
   const size_t bytes = o.count * element;
   if (c.last_count != o.count || c.last_element != element) {
-    c.last_choice = select(Collective::allreduce, c.comm->size, bytes, element, runtime.forced);
+    const Span<const TuningRow> table(runtime.tuning.data(), runtime.tuning.size());
+    c.last_choice = select(table, {Collective::allreduce, c.comm->size, 1, bytes, element}, runtime.forced);
     c.last_count = o.count;
     c.last_element = element;
-    GPURDMA_LOG(debug, "communicator %s: allreduce of %zu bytes by %s, pieces of %zu elements, depth %d",
+    GPURDMA_LOG(debug, "communicator %s: allreduce of %zu bytes by %s, pieces of %zu elements, depth %d, radix %d",
                 c.comm->name.c_str(), bytes, c.last_choice.algorithm->name, c.last_choice.tuning.piece,
-                c.last_choice.tuning.depth);
+                c.last_choice.tuning.depth, c.last_choice.tuning.radix);
   }
   const Choice& choice = c.last_choice;
   const bool in_place = o.in == o.out;

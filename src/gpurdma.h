@@ -39,9 +39,11 @@ typedef enum gpurdma_scope {
 typedef struct gpurdma_settings {
   int priority;           /* among coll components, at most 100; negative: never used */
   int scope;              /* gpurdma_scope_t */
-  const char *algorithm;  /* a name of the catalogue forces it; "" or "auto": the built-in table decides */
+  const char *algorithm;  /* a name of the catalogue forces it; "" or "auto": the table decides */
   size_t piece;           /* bytes in one message; 0: the table decides */
   int depth;              /* scratch slots per neighbour; 0: the table decides */
+  int radix;              /* partners of a step plus one, of algorithms that have it; 0: the table decides */
+  const char *tuning;     /* rows of a tuning file, which come before the built-in table; "" or NULL: none */
   double deadline_s;      /* an operation that takes longer fails; 0: none */
   double stall_warning_s; /* an operation that takes longer is reported once, with the peers it waits for; 0: never */
   int verbose;            /* 0 error, 1 warn, 2 info, 3 debug, 4 trace */
@@ -51,6 +53,9 @@ typedef struct gpurdma_settings {
 void gpurdma_settings_default(gpurdma_settings_t *settings);
 /* GPURDMA_INVALID: message (at most size bytes, terminated) names the setting, its value and what is allowed. */
 int gpurdma_settings_check(const gpurdma_settings_t *settings, char *message, size_t size);
+/* Reads a tuning file for settings.tuning: *rows is to be given to free(). A process reads it once, so that what it
+ * publishes and what it runs are the same. GPURDMA_INVALID: message says where in the file, and what is expected. */
+int gpurdma_tuning_read(const char *path, char **rows, char *message, size_t size);
 /* Comma separated names of the catalogue's algorithms, for help texts; static. */
 const char *gpurdma_algorithm_names(void);
 

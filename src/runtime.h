@@ -1,6 +1,7 @@
 // The runtime: what one process has of gpurdma, behind the C boundary. Owned by the Open MPI component.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "base/counters.h"
 #include "coll/plan_cache.h"
@@ -14,6 +15,7 @@ struct gpurdma_runtime {
 
   const gpurdma_host_t host;
   const gpurdma::Forced forced;
+  const std::vector<gpurdma::TuningRow> tuning;
   gpurdma::Counters counters;
   gpurdma::PlanCache plans;
   gpurdma::UcxTransport transport;

@@ -3,12 +3,16 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "base/log.h"
 #include "base/status.h"
 #include "coll/catalogue.h"
+#include "coll/tuning_file.h"
 #include "gpurdma.h"
+#include "guard.h"
 
 namespace gpurdma {
 namespace {
@@ -30,12 +34,22 @@ uint32_t mix(uint32_t hash, uint64_t value) {
   return hash;
 }
 
+uint32_t mix(uint32_t hash, const std::string& text) {
+  for (const char c : text) hash = mix(hash, uint64_t(uint8_t(c)));
+  return mix(hash, text.size());
+}
+
+ParsedTuning tuning_of(const gpurdma_settings_t& settings) {
+  return parse_tuning(settings.tuning ? settings.tuning : "");
+}
+
 // Of the settings that must agree: those that choose what runs.
 uint32_t hash(const gpurdma_settings_t& settings) {
   uint32_t h = mix(2166136261u, uint64_t(settings.scope));
-  if (!decided_by_table(settings.algorithm))
-    for (const char* c = settings.algorithm; *c; ++c) h = mix(h, uint64_t(uint8_t(*c)));
+  if (!decided_by_table(settings.algorithm)) h = mix(h, std::string(settings.algorithm));
   h = mix(mix(mix(h, settings.piece), uint64_t(settings.depth)), uint64_t(settings.priority));
+  h = mix(h, uint64_t(settings.radix));
+  for (const TuningRow& row : before_builtin(tuning_of(settings).rows)) h = mix(h, to_line(row));
   return (h ^ h >> 20) & kHashMask;
 }
 
@@ -57,7 +71,7 @@ extern "C" {
 const char* gpurdma_status_text(int status) { return text(Status(status)); }
 
 void gpurdma_settings_default(gpurdma_settings_t* settings) {
-  *settings = {95, GPURDMA_SCOPE_AUTO, "auto", 0, 0, 0.0, 60.0, int(log::Level::warn)};
+  *settings = {95, GPURDMA_SCOPE_AUTO, "auto", 0, 0, 0, "", 0.0, 60.0, int(log::Level::warn)};
 }
 
 const char* gpurdma_algorithm_names(void) { return algorithm_names(Collective::allreduce); }
@@ -77,6 +91,13 @@ int gpurdma_settings_check(const gpurdma_settings_t* s, char* message, size_t si
     return bad("piece is %zu; allowed are 0 (the table decides) and 1 to 1073741824 bytes", s->piece);
   if (s->depth < 0 || s->depth > 1024)
     return bad("depth is %d; allowed are 0 (the table decides) and 1 to 1024 slots", s->depth);
+  if (s->radix != 0 && (s->radix < 2 || s->radix > kMostRadix))
+    return bad("radix is %d; allowed are 0 (the table decides) and 2 to %d", s->radix, kMostRadix);
+  const int status = guarded([&] {
+    const std::string error = tuning_of(*s).error;
+    return error.empty() ? int(GPURDMA_OK) : bad("tuning: %s", error.c_str());
+  });
+  if (status != GPURDMA_OK) return status;
   if (!std::isfinite(s->deadline_s) || s->deadline_s < 0)
     return bad("deadline is %g; allowed are 0 (none) and any positive number of seconds", s->deadline_s);
   if (!std::isfinite(s->stall_warning_s) || s->stall_warning_s < 0)
@@ -84,6 +105,22 @@ int gpurdma_settings_check(const gpurdma_settings_t* s, char* message, size_t si
   if (s->verbose < int(log::Level::error) || s->verbose > int(log::Level::trace))
     return bad("verbose is %d; allowed are 0 (errors), 1 (warnings), 2 (info), 3 (debug), 4 (trace)", s->verbose);
   return GPURDMA_OK;
+}
+
+int gpurdma_tuning_read(const char* path, char** rows, char* message, size_t size) {
+  return guarded([&]() -> int {
+    const ParsedTuning parsed = read_tuning(path);
+    if (!parsed.error.empty()) {
+      std::snprintf(message, size, "setting coll_gpurdma_tuning: %s", parsed.error.c_str());
+      return GPURDMA_INVALID;
+    }
+    std::string text;
+    for (const TuningRow& row : parsed.rows) text += to_line(row) + "\n";
+    char* copy = strdup(text.c_str());
+    if (!copy) return GPURDMA_NO_MEMORY;
+    *rows = copy;
+    return GPURDMA_OK;
+  });
 }
 
 uint32_t gpurdma_key(const gpurdma_settings_t* settings, int named) {
@@ -105,7 +142,9 @@ void gpurdma_decide(const uint32_t* keys, int size, int scope, gpurdma_verdict_t
     if (keys[rank] >> kVersionShift != keys[0] >> kVersionShift)
       inactive(verdict, "rank %d has another version of gpurdma than rank 0", rank);
     else
-      inactive(verdict, "rank %d has other settings (scope, priority, algorithm, piece or depth) than rank 0", rank);
+      inactive(verdict,
+               "rank %d has other settings (scope, priority, algorithm, piece, depth, radix or tuning) than rank 0",
+               rank);
     verdict->surprising = 1;
     return;
   }

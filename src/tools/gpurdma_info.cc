@@ -1,6 +1,7 @@
 // gpurdma_info: shows what gpurdma would do, without running it. Needs no MPI.
 //
-// One function for each thing it can show, one row in kCommands. Exits with 2 when the arguments make no sense.
+// One function for each thing it can show, one row in kCommands. Exits with 2 when the arguments make no sense, with 1
+// when a tuning file is wrong.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "coll/selection.h"
+#include "coll/tuning_file.h"
 #include "plan/chain.h"
 #include "plan/print.h"
 #include "reduce/types.h"
@@ -22,7 +24,7 @@ constexpr size_t kMostRanks = 1 << 20;
 constexpr size_t kMostCount = size_t{1} << 48;
 
 struct Arguments {
-  std::string command, collective;  // command: without its dashes
+  std::string command, collective, file;  // command: without its dashes
   size_t ranks = 0, count = 0, piece = 0, depth = 0;
   long rank = -1;  // all
   std::string algorithm = "auto", type = "float32";
@@ -79,6 +81,8 @@ Arguments parse(int argc, char** argv) {
       if (!arguments.command.empty()) refuse("only one of --" + arguments.command + " and " + option + " at a time");
       arguments.command = option.substr(2);
       if (arguments.command == "plan") arguments.collective = value();
+      const bool file_follows = i + 1 < argc && std::strncmp(argv[i + 1], "--", 2) != 0;
+      if (arguments.command == "tuning" && (!taken || file_follows)) arguments.file = value();
     } else if (option == "--ranks") {
       arguments.ranks = number(option, value(), 1, kMostRanks);
     } else if (option == "--count") {
@@ -129,7 +133,7 @@ Type type_of(const Arguments& arguments) {
 // What the call would use: the tuning table, with what the arguments force.
 Choice choose(const Arguments& arguments, Collective collective, size_t element_bytes) {
   const int ranks = static_cast<int>(arguments.ranks);
-  Forced forced{nullptr, arguments.piece, static_cast<int>(arguments.depth)};
+  Forced forced{nullptr, arguments.piece, static_cast<int>(arguments.depth), 0};
   if (arguments.algorithm != "auto") {
     forced.algorithm = find_algorithm(collective, arguments.algorithm.c_str());
     if (forced.algorithm == nullptr) {
@@ -139,7 +143,7 @@ Choice choose(const Arguments& arguments, Collective collective, size_t element_
       refuse("--algorithm " + arguments.algorithm + ": cannot run among " + std::to_string(ranks) + " ranks");
     }
   }
-  return select(collective, ranks, arguments.count * element_bytes, element_bytes, forced);
+  return select(builtin_tuning(), {collective, ranks, 1, arguments.count * element_bytes, element_bytes}, forced);
 }
 
 int show_plan(const Arguments& arguments) {
@@ -208,8 +212,14 @@ int show_algorithms(const Arguments&) {
   return 0;
 }
 
-int show_tuning(const Arguments&) {
-  for (const TuningRow& row : builtin_tuning()) std::printf("%s\n", to_line(row).c_str());
+int show_tuning(const Arguments& arguments) {
+  ParsedTuning parsed;
+  if (!arguments.file.empty()) parsed = read_tuning(arguments.file.c_str());
+  if (!parsed.error.empty()) {
+    std::fprintf(stderr, "gpurdma_info: %s\n", parsed.error.c_str());
+    return 1;
+  }
+  for (const TuningRow& row : before_builtin(parsed.rows)) std::printf("%s\n", to_line(row).c_str());
   return 0;
 }
 
@@ -222,7 +232,8 @@ int show_help(const Arguments&) {
   std::printf(R"(usage: gpurdma_info COMMAND
 
   --algorithms          the algorithms there are, and what each needs
-  --tuning              the built-in table: which algorithm runs when; the first row that fits applies
+  --tuning [FILE]       the table: which algorithm runs when; the first row that fits applies. With a tuning
+                        file its rows, then the built-in ones; a file that is wrong is refused with status 1
   --plan COLLECTIVE     what each rank does, operation by operation
       --ranks N           number of ranks
       --count N           elements of the vector

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -29,8 +31,8 @@ TEST(Settings, DefaultsAreGood) { EXPECT_EQ(complaint(defaults()), ""); }
 TEST(Settings, ABadValueIsNamedWithWhatIsAllowed) {
   gpurdma_settings_t s = defaults();
   s.algorithm = "magic";
-  EXPECT_EQ(complaint(s), std::string("setting coll_gpurdma_algorithm is \"magic\"; allowed are auto, ") +
-                              gpurdma_algorithm_names());
+  EXPECT_EQ(complaint(s),
+            std::string("setting coll_gpurdma_algorithm is \"magic\"; allowed are auto, ") + gpurdma_algorithm_names());
   s = defaults();
   s.depth = -1;
   EXPECT_EQ(complaint(s), "setting coll_gpurdma_depth is -1; allowed are 0 (the table decides) and 1 to 1024 slots");
@@ -41,8 +43,32 @@ TEST(Settings, ABadValueIsNamedWithWhatIsAllowed) {
   s.deadline_s = -0.5;
   EXPECT_NE(complaint(s), "");
   s = defaults();
+  s.radix = 1;
+  EXPECT_EQ(complaint(s), "setting coll_gpurdma_radix is 1; allowed are 0 (the table decides) and 2 to 64");
+  s = defaults();
+  s.tuning = "allreduce ring\nallreduce ring depth x\n";
+  EXPECT_EQ(complaint(s), "setting coll_gpurdma_tuning: 2:22: expected a number from 1 to 1K, not \"x\"");
+  s = defaults();
   s.verbose = 5;
   EXPECT_NE(complaint(s), "");
+}
+
+TEST(Settings, ATuningFileIsReadIntoItsRows) {
+  char path[] = "/tmp/gpurdma-settings-XXXXXX", message[256] = "";
+  const int handle = mkstemp(path);
+  const std::string text = "# two ranks\nallreduce   ranks 2 ring  # fast\n";
+  ASSERT_EQ(write(handle, text.data(), text.size()), ssize_t(text.size()));
+  close(handle);
+  char* rows = nullptr;
+  EXPECT_EQ(gpurdma_tuning_read(path, &rows, message, sizeof message), GPURDMA_OK);
+  EXPECT_STREQ(rows, "allreduce  ranks 2  bytes 0-  ring  piece 32K  depth 8\n");
+  free(rows);
+  unlink(path);
+  rows = nullptr;
+  EXPECT_EQ(gpurdma_tuning_read(path, &rows, message, sizeof message), GPURDMA_INVALID);
+  EXPECT_EQ(rows, nullptr);
+  EXPECT_EQ(std::string(message),
+            "setting coll_gpurdma_tuning: " + std::string(path) + ": cannot be opened: No such file or directory");
 }
 
 TEST(Activation, NamedOrAlways) {
@@ -67,12 +93,14 @@ TEST(Activation, ARankThatIsNotAbleIsNamed) {
 // Whatever decides what runs must be the same on all ranks.
 TEST(Activation, EverySettingThatChoosesMustAgree) {
   const gpurdma_settings_t base = defaults();
-  std::vector<gpurdma_settings_t> others(5, base);
+  std::vector<gpurdma_settings_t> others(7, base);
   others[0].scope = GPURDMA_SCOPE_ALWAYS;
   others[1].algorithm = "ring";
   others[2].piece = 4096;
   others[3].depth = 2;
   others[4].priority = 5;
+  others[5].radix = 4;
+  others[6].tuning = "allreduce ranks 2 ring";
   for (const gpurdma_settings_t& other : others) {
     const gpurdma_verdict_t verdict = decide({gpurdma_key(&base, 1), gpurdma_key(&other, 1)});
     EXPECT_FALSE(verdict.active);
@@ -81,6 +109,7 @@ TEST(Activation, EverySettingThatChoosesMustAgree) {
   }
   gpurdma_settings_t harmless = base;
   harmless.verbose = 3;
+  harmless.tuning = "# nothing\n";
   harmless.deadline_s = 7;
   EXPECT_TRUE(decide({gpurdma_key(&base, 1), gpurdma_key(&harmless, 1)}).active);
 }
