@@ -20,14 +20,12 @@ gpurdma_mca_settings_t gpurdma_mca_settings;
 
 /* What the variables are stored in. Open MPI copies what is there at first, and frees its copies. */
 static struct {
-  char *scope, *priority, *algorithm, *piece, *depth, *radix, *tuning, *deadline, *stall_warning, *verbose,
+  char *scope, *priority, *algorithm, *piece, *depth, *radix, *tuning, *deadline, *stall_warning, *verbose, *summary,
       *test_unable;
 } words;
 
 /* The defaults as words. */
-static struct {
-  char piece[24], depth[24], radix[24], deadline[32], stall_warning[32], verbose[24];
-} defaults;
+static struct { char piece[24], depth[24], radix[24], deadline[32], stall_warning[32], verbose[24]; } defaults;
 
 static void add(const char *name, const char *help, mca_base_var_info_lvl_t level, char **word, char *initial) {
   *word = initial;
@@ -73,7 +71,8 @@ static void add_choice(void) {
       OPAL_INFO_LVL_5, &words.radix, defaults.radix);
   add("tuning",
       "Path of a tuning file, as contrib/tune writes it and `gpurdma_info --tuning FILE` checks it; its rows "
-      "come before the built-in table. Empty: the built-in table alone. The rows must be the same in all processes." BAD_VALUE,
+      "come before the built-in table. Empty: the built-in table alone. The rows must be the same in all "
+      "processes." BAD_VALUE,
       OPAL_INFO_LVL_4, &words.tuning, "");
 }
 
@@ -96,13 +95,10 @@ static void add_sight(void) {
       "What is printed: 0 errors, 1 also warnings, 2 also one line for each communicator that says whether gpurdma is "
       "active on it and why, 3 and 4 also details for debugging." BAD_VALUE,
       OPAL_INFO_LVL_2, &words.verbose, defaults.verbose);
-  gpurdma_mca_settings.summary = false;
-  (void)mca_base_component_var_register(&mca_coll_gpurdma_component.collm_version, "summary",
-                                        "Whether process 0 of the job prints a small table at MPI_Finalize, on "
-                                        "standard error, of what it did: calls, bytes, algorithm, "
-                                        "path and time. It speaks of that process alone.",
-                                        MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_2,
-                                        MCA_BASE_VAR_SCOPE_READONLY, &gpurdma_mca_settings.summary);
+  add("summary",
+      "Whether process 0 of the job prints a small table at MPI_Finalize, on standard error, of what it did: calls, "
+      "bytes, algorithm, path and time; 0 or no, 1 or yes. It speaks of that process alone." BAD_VALUE,
+      OPAL_INFO_LVL_2, &words.summary, "0");
 }
 
 void gpurdma_mca_settings_register(void) {
@@ -125,6 +121,21 @@ static bool parse_scope(const char *word, int *scope) {
   else
     return false;
   return true;
+}
+
+static bool parse_switch(const char *word, bool *value) {
+  static const struct {
+    const char *word;
+    bool value;
+  } kWords[] = {{"0", false}, {"no", false}, {"false", false}, {"1", true}, {"yes", true}, {"true", true}};
+  *value = false;
+  if (is_empty(word)) return true;
+  for (size_t index = 0; index < sizeof kWords / sizeof *kWords; ++index) {
+    if (0 != strcmp(word, kWords[index].word)) continue;
+    *value = kWords[index].value;
+    return true;
+  }
+  return false;
 }
 
 static bool parse_int(const char *word, int *value) {
@@ -197,6 +208,8 @@ bool gpurdma_mca_settings_check(char *message, size_t size) {
       {parse_seconds(words.deadline, &core->deadline_s), "deadline", words.deadline, "a number of seconds is allowed"},
       {parse_seconds(words.stall_warning, &core->stall_warning_s), "stall_warning", words.stall_warning,
        "a number of seconds is allowed"},
+      {parse_switch(words.summary, &gpurdma_mca_settings.summary), "summary", words.summary,
+       "allowed are 0, no, false, 1, yes, true"},
       {parse_int(words.test_unable, &gpurdma_mca_settings.test_unable), "test_unable", words.test_unable,
        "a rank is allowed"},
   };

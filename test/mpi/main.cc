@@ -42,9 +42,10 @@ int main(int argc, char** argv) {
     check::program = test.name;
     check::arguments.assign(argv + 2, argv + argc);
     check::seed = (uint64_t)check::number("--seed", 1);
-    // --other-priority RANK: that rank has another setting than the rest.
+    // --other RANK --setting NAME --value VALUE: that rank has another setting than the rest.
     const char* rank = getenv("OMPI_COMM_WORLD_RANK");
-    if (rank && atol(rank) == check::number("--other-priority", -1)) setenv("OMPI_MCA_coll_gpurdma_priority", "5", 1);
+    const std::string setting = "OMPI_MCA_coll_gpurdma_" + check::text("--setting");
+    if (rank && atol(rank) == check::number("--other", -1)) setenv(setting.c_str(), check::text("--value").c_str(), 1);
     return test.run();
   }
   for (const Test& test : kTests) printf("%-12s %s\n", test.name, test.what);

@@ -4,6 +4,10 @@ A row stands for one test, or with `each` for one test per algorithm of the cata
 a new algorithm is tested at once. QUICK fits continuous integration, about three minutes on two cores; FULL is for
 nights.
 """
+import os
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TUNING = os.path.join(HERE, "tuning.txt")
 
 
 class Test:
@@ -59,6 +63,13 @@ ACTIVATION = [
          expect=[r"gpurdma: .*sometimes.*auto, always, never"]),
     Test("an algorithm that does not exist", "finalize", 3, mca=gpurdma(algorithm="magic"), active=False,
          expect=[r"gpurdma: .*magic"]),
+    Test("a radix of one", "finalize", 3, mca=gpurdma(radix=1), active=False, expect=[r"gpurdma: .*radix is 1; allowed"]),
+    Test("a summary that is neither yes nor no", "finalize", 3, mca=gpurdma(summary="maybe"), active=False,
+         expect=[r"gpurdma: .*summary is .maybe.; allowed"]),
+    Test("a tuning file that is none", "finalize", 3, mca=gpurdma(tuning=os.path.join(HERE, "tests.py")), active=False,
+         expect=[r"gpurdma: setting coll_gpurdma_tuning: .*tests.py:1:1: unknown collective"]),
+    Test("a tuning file that is not there", "finalize", 3, mca=gpurdma(tuning="/none/there"), active=False,
+         expect=[r"gpurdma: setting coll_gpurdma_tuning: /none/there: cannot be opened: No such file"]),
     Test("a negative depth", "finalize", 3, mca=gpurdma(depth=-3), active=False, expect=[r"gpurdma: .*depth"]),
 ]
 
@@ -111,8 +122,14 @@ LATE = [
 FORCED = [
     Test("piece and depth, forced", "finalize", 2, mca=gpurdma(verbose=3, algorithm="ring", piece=64, depth=3),
          expect=[r"gpurdma: .*by ring, pieces of (8|16|64) elements, depth 3"], allow=[r"gpurdma: "]),
-    Test("another priority on one rank", "finalize", 3, "--other-priority 1", active=False,
+    Test("another priority on one rank", "finalize", 3, "--other 1 --setting priority --value 5", active=False,
          expect=[r"gpurdma: .*not active: rank 1 has other settings"]),
+    Test("a tuning file", "finalize", 3, mca=gpurdma(verbose=3, tuning=TUNING),
+         expect=[r"gpurdma: .* 4 bytes by ring, pieces of 16 elements, depth 3, radix 5"], allow=[r"gpurdma: "]),
+    Test("a tuning file and a forced depth", "finalize", 3, mca=gpurdma(verbose=3, tuning=TUNING, depth=2, radix=4),
+         expect=[r"gpurdma: .* 4 bytes by ring, pieces of 16 elements, depth 2, radix 4"], allow=[r"gpurdma: "]),
+    Test("a tuning file on one rank", "finalize", 3, f"--other 1 --setting tuning --value {TUNING}", active=False,
+         expect=[r"gpurdma: .*not active: rank 1 has other settings .*tuning"]),
 ]
 
 UCX = {"pml": "ucx", "pml_ucx_tls": "any", "pml_ucx_devices": "any"}

@@ -20,9 +20,10 @@ int tests::tool() {
   expect(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) == MPI_SUCCESS, "MPI_T_init_thread before MPI_Init failed");
   check::start();
   if (check::expect_active()) {
-    for (const char* name : {"coll_gpurdma_scope", "coll_gpurdma_priority", "coll_gpurdma_algorithm",
-                             "coll_gpurdma_piece", "coll_gpurdma_depth", "coll_gpurdma_deadline",
-                             "coll_gpurdma_stall_warning", "coll_gpurdma_verbose", "coll_gpurdma_summary"})
+    for (const char* name :
+         {"coll_gpurdma_scope", "coll_gpurdma_priority", "coll_gpurdma_algorithm", "coll_gpurdma_piece",
+          "coll_gpurdma_depth", "coll_gpurdma_deadline", "coll_gpurdma_stall_warning", "coll_gpurdma_verbose",
+          "coll_gpurdma_summary", "coll_gpurdma_radix", "coll_gpurdma_tuning"})
       expect(setting(name) >= 0, "there is no setting %s", name);
     check::Counters calls("_calls"), bytes("_bytes"), time("_time_ns");
     expect(calls.variables() > 0 && bytes.variables() > 0 && time.variables() > 0,
