@@ -11,10 +11,18 @@
 
 using namespace gpurdma;
 
+namespace {
+
+Forced forced_by(const gpurdma_settings_t& settings) {
+  return {find_algorithm(Collective::allreduce, settings.algorithm ? settings.algorithm : ""), settings.piece,
+          settings.depth, settings.radix};
+}
+
+}  // namespace
+
 gpurdma_runtime::gpurdma_runtime(const gpurdma_settings_t& settings, const gpurdma_host_t& host)
     : host(host),
-      forced{find_algorithm(Collective::allreduce, settings.algorithm ? settings.algorithm : ""), settings.piece,
-             settings.depth, settings.radix},
+      forced(forced_by(settings)),
       tuning(before_builtin(parse_tuning(settings.tuning ? settings.tuning : "").rows)),
       engine(transport, counters, {settings.deadline_s, settings.stall_warning_s, SIZE_MAX},
              {[](void* context) { static_cast<gpurdma_runtime*>(context)->host.progress(); },
@@ -72,7 +80,7 @@ Status begin(gpurdma_comm& c, Number number, const Operands& o, Reduce reduce, v
   const size_t bytes = o.count * element;
   if (c.last_count != o.count || c.last_element != element) {
     const Span<const TuningRow> table(runtime.tuning.data(), runtime.tuning.size());
-    c.last_choice = select(table, {Collective::allreduce, c.comm->size, 1, bytes, element}, runtime.forced);
+    c.last_choice = select(table, {Collective::allreduce, c.comm->size, 1, bytes, element}, c.forced);
     c.last_count = o.count;
     c.last_element = element;
     GPURDMA_LOG(debug, "communicator %s: allreduce of %zu bytes by %s, pieces of %zu elements, depth %d, radix %d",
@@ -146,10 +154,31 @@ int gpurdma_comm_create(gpurdma_runtime_t* runtime, const gpurdma_comm_info_t* i
     const CommHooks hooks{info->opaque, info->exchange, info->exchange_test, info->exchange_end, info->broken};
     auto c = std::make_unique<gpurdma_comm>();
     c->runtime = runtime;
+    c->forced = runtime->forced;
     c->comm = runtime->engine.new_communicator(info->rank, info->size, info->name ? info->name : "", hooks);
     if (!c->comm) return GPURDMA_NO_MEMORY;
     c->comm->oversubscribed = info->oversubscribed != 0;
     *comm = c.release();
+    return GPURDMA_OK;
+  });
+}
+
+int gpurdma_comm_force(gpurdma_comm_t* comm, const char* algorithm, size_t piece, int depth, int radix) {
+  return guarded([&]() -> int {
+    gpurdma_settings_t settings;
+    char message[256];
+    gpurdma_settings_default(&settings);
+    settings.algorithm = algorithm;
+    settings.piece = piece;
+    settings.depth = depth;
+    settings.radix = radix;
+    if (gpurdma_settings_check(&settings, message, sizeof message) != GPURDMA_OK) {
+      GPURDMA_LOG(error, "%s", message);
+      return GPURDMA_INVALID;
+    }
+    const QuietHold hold(comm->runtime->engine);
+    comm->forced = forced_by(settings);
+    comm->last_count = SIZE_MAX;
     return GPURDMA_OK;
   });
 }

@@ -124,6 +124,9 @@ typedef struct gpurdma_comm_info {
 } gpurdma_comm_info_t;
 
 int gpurdma_comm_create(gpurdma_runtime_t *runtime, const gpurdma_comm_info_t *info, gpurdma_comm_t **comm);
+/* For programs that compare: what later calls on this communicator are forced to, instead of what the settings force.
+ * The parts mean what they do in gpurdma_settings. Alike on all ranks. GPURDMA_INVALID: a part is out of range. */
+int gpurdma_comm_force(gpurdma_comm_t *comm, const char *algorithm, size_t piece, int depth, int radix);
 /* No operation may be in flight (MPI frees a communicator once its operations ended). */
 void gpurdma_comm_destroy(gpurdma_comm_t *comm);
 

@@ -27,6 +27,7 @@ struct gpurdma_runtime {
 struct gpurdma_comm {
   gpurdma_runtime* runtime;
   gpurdma::Communicator* comm;
+  gpurdma::Forced forced;
   // The last call's choice: most programs repeat it.
   size_t last_count = SIZE_MAX, last_element = 0;
   gpurdma::Choice last_choice{};
