@@ -3,13 +3,15 @@
 #include <cassert>
 #include <memory>
 
+#include "coll/layout.h"
+
 namespace gpurdma {
 namespace {
 
 bool same(const PlanKey& x, const PlanKey& y) {
   return x.call.count == y.call.count && x.algorithm == y.algorithm && x.rank == y.rank && x.size == y.size &&
          x.call.in_place == y.call.in_place && x.call.root == y.call.root && x.tuning.piece == y.tuning.piece &&
-         x.tuning.depth == y.tuning.depth;
+         x.tuning.depth == y.tuning.depth && x.tuning.radix == y.tuning.radix && x.layout == y.layout;
 }
 
 uint64_t hash_of(const PlanKey& key) {
@@ -23,15 +25,19 @@ uint64_t hash_of(const PlanKey& key) {
   mix(key.tuning.piece);
   mix(uint64_t{static_cast<uint32_t>(key.tuning.depth)} << 32 | static_cast<uint32_t>(key.call.root) << 1 |
       key.call.in_place);
+  mix(reinterpret_cast<uintptr_t>(key.layout) ^ static_cast<uint32_t>(key.tuning.radix));
   return hash;
 }
 
 }  // namespace
 
 struct PlanCache::Entry : Plan {
-  Entry(const PlanKey& k, uint64_t h) : Plan(k.rank, k.size), key(k), hash(h) {}
+  Entry(const PlanKey& k, uint64_t h) : Plan(k.rank, k.size), key(k), hash(h) {
+    if (k.layout != nullptr) layout = k.layout->shared_from_this();
+  }
 
   PlanKey key;
+  std::shared_ptr<const Layout> layout;
   uint64_t hash;
   uint32_t uses = 0;
   Entry* chain = nullptr;
@@ -70,7 +76,7 @@ void PlanCache::release(const Plan* plan) {
 
 PlanCache::Entry* PlanCache::build(const PlanKey& key, uint64_t hash) {
   auto made = std::make_unique<Entry>(key, hash);
-  key.algorithm->build(*made, Group(key.rank, key.size), key.call, key.tuning);
+  key.algorithm->build(*made, Group(key.rank, key.size, key.layout), key.call, key.tuning);
   made->seal();
   if (plans_ == buckets_.size()) grow();
 

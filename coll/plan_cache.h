@@ -1,6 +1,7 @@
 // PlanCache: sealed plans, kept for the next call that wants the same one.
 //
-// A plan depends on its key and on nothing else, so one cache serves all communicators of the process. It is bounded:
+// A plan depends on its key and on nothing else, so one cache serves all communicators of the process. A plan keeps its
+// layout alive, so that no other layout can have its address. The cache is bounded:
 // when it holds too many plans or operations, the plan that has not been used for longest goes, but neither one that is
 // in use nor the latest. Not thread-safe: the engine's lock protects it. Memory that runs out is a std::bad_alloc.
 #pragma once
@@ -16,6 +17,7 @@ struct PlanKey {
   int rank, size;
   Call call;
   Tuning tuning;
+  const Layout* layout = nullptr;  // of Layouts (or any shared one); only where the algorithm uses it
 };
 
 class PlanCache {

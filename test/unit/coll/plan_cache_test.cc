@@ -4,6 +4,8 @@
 
 #include <random>
 
+#include "coll/layout.h"
+
 namespace gpurdma {
 namespace {
 
@@ -28,7 +30,7 @@ TEST(PlanCache, SameKeySamePlan) {
 
 TEST(PlanCache, EveryPartOfTheKeyCounts) {
   PlanCache cache;
-  std::vector<PlanKey> keys(9, key(100));
+  std::vector<PlanKey> keys(10, key(100));
   keys[1].algorithm = find_algorithm(Collective::allreduce, "doubling");
   keys[2].rank = 2;
   keys[3].size = 5;
@@ -37,8 +39,34 @@ TEST(PlanCache, EveryPartOfTheKeyCounts) {
   keys[6].call.root = 1;
   keys[7].tuning.piece = 999;
   keys[8].tuning.depth = 3;
+  keys[9].tuning.radix = 3;
   for (const PlanKey& k : keys) cache.release(cache.acquire(k));
   EXPECT_EQ(cache.plans(), keys.size());
+}
+
+std::shared_ptr<const Layout> nodes_of_two(Layouts& layouts, bool interleaved) {
+  const uint32_t nodes[] = {1, interleaved ? 2u : 1u, 2, interleaved ? 1u : 2u};
+  return layouts.intern({nodes, 4});
+}
+
+TEST(PlanCache, LayoutsAreToldApartAndKeptAlive) {
+  Layouts layouts;
+  PlanCache cache;
+  PlanKey k = key(100);
+  const Plan* alone = cache.acquire(k);
+  std::shared_ptr<const Layout> layout = nodes_of_two(layouts, false);
+  k.layout = layout.get();
+  const Plan* plan = cache.acquire(k);
+  EXPECT_NE(plan, alone);
+  k.layout = nullptr;
+  layout.reset();
+  EXPECT_EQ(layouts.size(), 1u) << "the plan keeps it";
+  layout = nodes_of_two(layouts, true);
+  k.layout = layout.get();
+  EXPECT_NE(cache.acquire(k), plan);
+  layout = nodes_of_two(layouts, false);
+  k.layout = layout.get();
+  EXPECT_EQ(cache.acquire(k), plan) << "the next communicator of the same layout finds the plan";
 }
 
 TEST(PlanCache, TheLeastRecentlyUsedGoes) {
