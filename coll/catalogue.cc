@@ -1,35 +1,59 @@
 #include "coll/catalogue.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
 
-#include "coll/doubling.h"
+#include "coll/fold.h"
+#include "coll/halving.h"
+#include "coll/multiplying.h"
 #include "coll/ring.h"
 
 namespace gpurdma {
 namespace {
 
-// The comments in doubling.h and ring.h derive these.
-Cost cost_of_doubling(int ranks, double bytes) {
-  int core = 1, steps = 0;
-  for (; core <= ranks / 2; core *= 2) ++steps;
-  const int pairs = ranks - core;
-  return {1.0 * steps + (pairs > 0) + (pairs > core / 2), bytes * (steps + (pairs > 0))};
+// The comments in the algorithms' headers derive these.
+
+Cost cost_of_ring(const Shape& shape, double bytes) {
+  const double steps = 2.0 * (shape.ranks - 1);
+  return {steps, bytes * steps / shape.ranks};
 }
 
-Cost cost_of_ring(int ranks, double bytes) {
-  const double steps = 2.0 * (ranks - 1);
-  return {steps, bytes * steps / ranks};
+Cost cost_of_multiplying(const Shape& shape, double bytes) {
+  const Fold fold(shape.ranks, shape.radix);
+  int steps = 0, partners = 0, last = 1;  // last: places that one of a group of the last step stands for
+  for (int stride = 1; stride < fold.size; ++steps) {
+    const int operands = std::min(shape.radix, fold.size / stride);
+    partners += operands - 1;
+    last = stride;
+    stride *= operands;
+  }
+  return {1.0 * steps + (fold.pairs > 0) + (fold.pairs > last), bytes * (partners + (fold.pairs > 0))};
+}
+
+Cost cost_of_doubling(const Shape& shape, double bytes) {
+  return cost_of_multiplying({shape.ranks, shape.nodes, 2}, bytes);
+}
+
+Cost cost_of_halving(const Shape& shape, double bytes) {
+  const Fold fold(shape.ranks, 2);
+  const double steps = 2 * cost_of_doubling({fold.size}, 0).messages, share = 2.0 * (fold.size - 1) / fold.size;
+  return {steps + 2 * (fold.pairs > 0), bytes * (share + (fold.pairs > 0))};
 }
 
 constexpr Limits kNoLimits{};
 constexpr Limits kCommutative{INT_MAX, false, true};
+constexpr Uses kNeither{}, kRadix{true, false};
 
 constexpr Algorithm kCatalogue[] = {
-    {Collective::allreduce, "doubling", doubling_allreduce, kNoLimits, cost_of_doubling,
-     "recursive doubling: fewest messages, all bytes in each; small vectors, many ranks"},
-    {Collective::allreduce, "ring", ring_allreduce, kCommutative, cost_of_ring,
+    {Collective::allreduce, "doubling", doubling_allreduce, kNoLimits, kNeither, cost_of_doubling,
+     "recursive doubling: fewest messages, all bytes in each; small vectors"},
+    {Collective::allreduce, "multiplying", multiplying_allreduce, kNoLimits, kRadix, cost_of_multiplying,
+     "recursive multiplying, radix - 1 partners at once: fewer steps than doubling; small vectors, many ranks"},
+    {Collective::allreduce, "halving", halving_allreduce, kNoLimits, kNeither, cost_of_halving,
+     "recursive halving, then doubling: few bytes in few messages; middle-sized vectors, many ranks"},
+    {Collective::allreduce, "ring", ring_allreduce, kCommutative, kNeither, cost_of_ring,
      "pipelined ring, reduce-scatter then allgather: fewest bytes, many messages; large vectors"},
 };
 

@@ -20,6 +20,19 @@ struct Limits {
   bool commutative = false;   // op
 };
 
+// What an algorithm makes of a tuning and a group; where it is false, plans do not depend on it.
+struct Uses {
+  bool radix = false;   // Tuning::radix
+  bool layout = false;  // Group::layout()
+};
+
+// Among whom a call runs: what its cost depends on.
+struct Shape {
+  int ranks;
+  int nodes = 1;  // with equally many ranks each
+  int radix = 2;
+};
+
 // What one call costs on its critical path, to first order.
 struct Cost {
   double messages;  // one after another
@@ -31,7 +44,8 @@ struct Algorithm {
   const char* name;  // lower case, unique within the collective; the name that settings use
   Build build;
   Limits limits;
-  Cost (*cost)(int ranks, double bytes);
+  Uses uses;
+  Cost (*cost)(const Shape& shape, double bytes);
   const char* description;  // one line
 
   bool takes(int ranks) const {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "coll/chunks.h"
+
 namespace gpurdma {
 namespace {
 
@@ -42,28 +44,16 @@ void ring_allgather(Plan& plan, const Group& group, const Blocks& blocks, size_t
 }
 
 void ring_allreduce(Plan& plan, const Group& group, const Call& call, Tuning tuning) {
-  const Blocks whole(0, call.count, group.size());
-  if (group.size() == 1) {
-    if (!call.in_place) plan.copy({Buf::output, 0, call.count}, {Buf::input, 0, call.count});
-    return;
-  }
-  if (call.count == 0) return;
-
-  // A chunk is as long as the slots are: each of its blocks passes through them in one go.
-  const size_t piece = std::min(tuning.piece, whole.largest());
-  const size_t window = piece * tuning.depth;
-  const int chunks = static_cast<int>((whole.largest() + window - 1) / window);
-  const Blocks chunk(0, call.count, chunks);
-  const auto blocks = [&](int c) { return Blocks(chunk.at(c), chunk.size(c), group.size()); };
-
-  // Messages to one peer go out in program order, and the gathering of a chunk begins when its last reduction is done.
-  // The reductions of the next chunk come first, so that they need not wait for that.
+  if (group.size() == 1) return keep_own(plan, call);
+  const size_t largest = Blocks(0, call.count, group.size()).largest();
+  const size_t piece = std::min(tuning.piece, largest);
   Slots slots(plan, piece, tuning.depth);
-  ring_reduce_scatter(plan, group, blocks(0), call.own(), piece, slots);
-  for (int c = 0; c < chunks; ++c) {
-    if (c + 1 < chunks) ring_reduce_scatter(plan, group, blocks(c + 1), call.own(), piece, slots);
-    ring_allgather(plan, group, blocks(c), piece);
-  }
+  in_chunks(
+      call.count, std::min(largest, piece * tuning.depth) * group.size(),
+      [&](size_t at, size_t n) {
+        ring_reduce_scatter(plan, group, Blocks(at, n, group.size()), call.own(), piece, slots);
+      },
+      [&](size_t at, size_t n) { ring_allgather(plan, group, Blocks(at, n, group.size()), piece); });
 }
 
 }  // namespace gpurdma

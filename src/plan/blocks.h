@@ -6,18 +6,23 @@
 namespace gpurdma {
 
 // Elements [at, at + count) cut into `blocks` consecutive blocks whose sizes differ by at most one, larger ones first.
-// With fewer elements than blocks the last ones are empty. Algorithms ask for at(i) and size(i) only, so that uneven
-// variants are the same code with other blocks.
+// With fewer elements than blocks the last ones are empty, as are all behind the last. Algorithms ask for at(i) and
+// size(i) only, so that uneven variants are the same code with other blocks.
 class Blocks {
  public:
-  Blocks(size_t at, size_t count, int blocks) : at_(at), size_(count / blocks), larger_(count % blocks) {}
+  Blocks(size_t at, size_t count, int blocks)
+      : at_(at), size_(count / blocks), larger_(count % blocks), blocks_(blocks) {}
 
-  size_t at(int i) const { return at_ + i * size_ + std::min<size_t>(i, larger_); }
-  size_t size(int i) const { return size_ + (static_cast<size_t>(i) < larger_); }
+  size_t at(int i) const {
+    i = std::min(i, blocks_);
+    return at_ + i * size_ + std::min<size_t>(i, larger_);
+  }
+  size_t size(int i) const { return i < blocks_ ? size_ + (static_cast<size_t>(i) < larger_) : 0; }
   size_t largest() const { return size_ + (larger_ > 0); }
 
  private:
   size_t at_, size_, larger_;
+  int blocks_;
 };
 
 // Calls f(at, n) for consecutive parts of [at, at + count) of at most `piece` elements; not at all when count is 0.

@@ -68,7 +68,7 @@ class Interpreter {
  private:
   using Message = std::vector<Element>;
   struct Direct {  // a message left with its consumer, and where it would have been written
-    const Slice* slice = nullptr;
+    const Slice* slice;
     Message message;
   };
 
@@ -100,7 +100,7 @@ class Interpreter {
           std::copy(message.begin(), message.end(), to);
         } else {
           std::fill(to, to + op.dst.n, Element{666, 666, -1, -1});
-          direct_[rank][op.consumer] = {&op.dst, std::move(message)};
+          direct_[rank][op.consumer].push_back({&op.dst, std::move(message)});
         }
         return true;
       }
@@ -108,10 +108,11 @@ class Interpreter {
         std::copy_n(at(rank, op.a), op.a.n, at(rank, op.dst));
         return true;
       case PlanOp::Kind::reduce: {
-        const Direct& direct = direct_[rank][i];
         const auto operand = [&](const Slice& s) -> const Element* {
-          const bool came = direct.slice != nullptr && s.buf == direct.slice->buf && s.at == direct.slice->at;
-          return came ? direct.message.data() : at(rank, s);
+          for (const Direct& direct : direct_[rank][i]) {
+            if (s.buf == direct.slice->buf && s.at == direct.slice->at) return direct.message.data();
+          }
+          return at(rank, s);
         };
         const Element *left = operand(op.a), *right = operand(op.b);
         Element* to = at(rank, op.dst);
@@ -125,7 +126,7 @@ class Interpreter {
   const std::vector<Plan>& plans_;
   std::vector<Memory>& memory_;
   std::vector<uint32_t> done_;
-  std::vector<std::vector<Direct>> direct_;                      // for each operation
+  std::vector<std::vector<std::vector<Direct>>> direct_;         // for each operation
   std::map<std::pair<int, int>, std::deque<Message>> messages_;  // from, to
 };
 

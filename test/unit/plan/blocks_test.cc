@@ -19,6 +19,8 @@ TEST(Blocks, CoverTheVectorWithSizesThatDifferByAtMostOne) {
         next += blocks.size(i);
       }
       EXPECT_EQ(next, 5 + count);
+      EXPECT_EQ(blocks.size(n + 2), 0u);
+      EXPECT_EQ(blocks.at(n + 2), next);
     }
   }
 }
