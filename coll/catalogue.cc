@@ -7,6 +7,8 @@
 
 #include "coll/fold.h"
 #include "coll/halving.h"
+#include "coll/hierarchical.h"
+#include "coll/leaders.h"
 #include "coll/multiplying.h"
 #include "coll/ring.h"
 
@@ -42,9 +44,28 @@ Cost cost_of_halving(const Shape& shape, double bytes) {
   return {steps + 2 * (fold.pairs > 0), bytes * (share + (fold.pairs > 0))};
 }
 
+Cost cost_of_hierarchical(const Shape& shape, double bytes) {
+  const int places = shape.ranks / shape.nodes;
+  const bool halves = (shape.nodes & (shape.nodes - 1)) == 0;
+  const Cost inside = cost_of_ring({places}, bytes);
+  const Cost between = (halves ? cost_of_halving : cost_of_ring)({shape.nodes}, bytes / places);
+  return {inside.messages + between.messages, inside.bytes + between.bytes};
+}
+
+Cost cost_of_leaders(const Shape& shape, double bytes) {
+  if (shape.nodes == 1) return cost_of_multiplying(shape, bytes);
+  const int places = shape.ranks / shape.nodes;
+  int steps = 0, children = 0;                                                // of the tree; of its root
+  for (long ones = 1; ones < places; ones = ones * shape.radix + 1) ++steps;  // 1, 11, 111, ... in base radix
+  for (long stride = 1; stride < places; stride *= shape.radix)
+    children += static_cast<int>(std::min<long>(shape.radix - 1, (places - 1) / stride));
+  const Cost between = cost_of_multiplying({shape.nodes, 1, shape.radix}, bytes);
+  return {2.0 * steps + between.messages, bytes * children + between.bytes};
+}
+
 constexpr Limits kNoLimits{};
 constexpr Limits kCommutative{INT_MAX, false, true};
-constexpr Uses kNeither{}, kRadix{true, false};
+constexpr Uses kNeither{}, kRadix{true, false}, kLayout{false, true}, kBoth{true, true};
 
 constexpr Algorithm kCatalogue[] = {
     {Collective::allreduce, "doubling", doubling_allreduce, kNoLimits, kNeither, cost_of_doubling,
@@ -55,6 +76,11 @@ constexpr Algorithm kCatalogue[] = {
      "recursive halving, then doubling: few bytes in few messages; middle-sized vectors, many ranks"},
     {Collective::allreduce, "ring", ring_allreduce, kCommutative, kNeither, cost_of_ring,
      "pipelined ring, reduce-scatter then allgather: fewest bytes, many messages; large vectors"},
+    {Collective::allreduce, "leaders", leaders_allreduce, kCommutative, kBoth, cost_of_leaders,
+     "tree to a leader in each node, recursive multiplying among leaders: fewest messages between nodes; small "
+     "vectors"},
+    {Collective::allreduce, "hierarchical", hierarchical_allreduce, kCommutative, kLayout, cost_of_hierarchical,
+     "shards reduced in each node, then between nodes, pipelined: fewest bytes between nodes; large vectors"},
 };
 
 }  // namespace

@@ -263,6 +263,37 @@ TEST(Allreduce, DoublingReceivesAhead) {
   EXPECT_NE(std::find(freed_by.begin(), freed_by.end(), recvs[2]), freed_by.end());
 }
 
+// One rank of a node alone talks to other nodes, and no more often than recursive multiplying among the nodes does.
+TEST(Allreduce, LeadersAloneTalkBetweenNodes) {
+  const Layout layout = layout_of("%3", 12);
+  const std::vector<Plan> plans =
+      plans_of(*find_algorithm(Collective::allreduce, "leaders"), 12, 10, false, {10, 1, 3}, &layout);
+  for (const Plan& plan : plans) {
+    size_t out = 0;
+    for (const Plan::Peer& peer : plan.peers()) {
+      if (peer.rank % 3 != plan.rank() % 3) out += peer.sends.size();
+    }
+    EXPECT_EQ(out, plan.rank() < 3 ? 2u : 0u);
+  }
+}
+
+// Every byte crosses between nodes as seldom as can be: 2 (N - 1) / N times the vector per node, however many ranks.
+TEST(Allreduce, HierarchicalSendsLeastBetweenNodes) {
+  for (const char* words : {"4", "3", "%4", "%3"}) {
+    const Layout layout = layout_of(words, 12);
+    const size_t count = 1200, nodes = layout.nodes();
+    const std::vector<Plan> plans =
+        plans_of(*find_algorithm(Collective::allreduce, "hierarchical"), 12, count, false, {25, 2}, &layout);
+    size_t out = 0;
+    for (const Plan& plan : plans) {
+      for (const Plan::Peer& peer : plan.peers()) {
+        if (layout.node_of(peer.rank) != layout.node_of(plan.rank())) out += peer.elements_sent;
+      }
+    }
+    EXPECT_EQ(out, 2 * (nodes - 1) * count) << words;
+  }
+}
+
 // What is reduced is sent or reduced again in the same pieces, so that the engine can reduce and send in one pass.
 TEST(Allreduce, PiecesStayTheSameFromStepToStep) {
   for (const char* name : {"doubling", "multiplying", "halving", "ring"}) {
