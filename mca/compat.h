@@ -75,11 +75,11 @@ typedef int gpurdma_count_t;
 #if OMPI_MAJOR_VERSION >= 5
 #include "opal/mca/pmix/pmix-internal.h"
 #define GPURDMA_MODEX_SCOPE PMIX_GLOBAL
-#define GPURDMA_MODEX_UINT32 PMIX_UINT32
+#define GPURDMA_MODEX_UINT64 PMIX_UINT64
 #else
 #include "opal/mca/pmix/pmix.h"
 #define GPURDMA_MODEX_SCOPE OPAL_PMIX_GLOBAL
-#define GPURDMA_MODEX_UINT32 OPAL_UINT32
+#define GPURDMA_MODEX_UINT64 OPAL_UINT64
 #endif
 
 /* Exported by all three, but each declares some of them only in headers that are not installed. */

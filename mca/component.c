@@ -85,7 +85,8 @@ static bool become_able(char *reason, size_t size) {
     snprintf(reason, size, "the runtime could not be made: %s", gpurdma_status_text(status));
     return false;
   }
-  status = gpurdma_mca_publish(gpurdma_key(&gpurdma_mca_settings.core, named));
+  status = gpurdma_mca_publish(
+      gpurdma_key(&gpurdma_mca_settings.core, named, opal_process_info.nodename, OPAL_PROC_MY_NAME.vpid));
   if (status) {
     snprintf(reason, size, "the key could not be published in the modex (error %d)", status);
     return false;
@@ -146,8 +147,9 @@ static int init_query(bool progress_threads, bool threads) {
 
 static mca_coll_base_module_t *comm_query(ompi_communicator_t *comm, int *priority) {
   *priority = gpurdma_mca_settings.core.priority;
-  if (NULL == gpurdma_mca_runtime || !gpurdma_mca_active(comm)) return NULL;
-  return gpurdma_mca_module_new();
+  if (NULL == gpurdma_mca_runtime) return NULL;
+  uint32_t *nodes = gpurdma_mca_active(comm);
+  return NULL == nodes ? NULL : gpurdma_mca_module_new(nodes);
 }
 
 __attribute__((visibility("default"))) mca_coll_base_component_t mca_coll_gpurdma_component = {

@@ -70,9 +70,10 @@ bool gpurdma_mca_numbers(const ompi_op_t *op, const ompi_datatype_t *type, int *
 void gpurdma_mca_activation_open(void);
 void gpurdma_mca_activation_close(void);
 /* Publishes the key of this process; before MPI_Init's fence, that is at open. */
-int gpurdma_mca_publish(uint32_t key);
-/* Whether gpurdma is active on a communicator: all members come to the same answer. Prints the line that says why. */
-bool gpurdma_mca_active(ompi_communicator_t *comm);
+int gpurdma_mca_publish(uint64_t key);
+/* Whether gpurdma is active on a communicator: all members come to the same answer. Prints the line that says why.
+ * NULL: not active; otherwise the node of each rank, as gpurdma_comm_info_t wants it, for the caller to free. */
+uint32_t *gpurdma_mca_active(ompi_communicator_t *comm);
 
 /* ---- module.c ---- */
 
@@ -82,6 +83,7 @@ typedef struct gpurdma_module {
   void *spare[32];
   struct gpurdma_module *next, **link; /* in the list of enabled modules: the next one, and what points here */
   ompi_communicator_t *comm;           /* NULL until enabled, and again once disabled */
+  uint32_t *nodes;                     /* of each rank; NULL once handed to the core */
   gpurdma_comm_t *core;                /* NULL: could not be made; every call fails then */
 
   /* Beneath. */
@@ -96,7 +98,8 @@ OBJ_CLASS_DECLARATION(gpurdma_module_t);
 
 /* Ends what communicators that were never freed still hold of the runtime. */
 void gpurdma_mca_modules_close(void);
-mca_coll_base_module_t *gpurdma_mca_module_new(void);
+/* Takes `nodes`, what gpurdma_mca_active returned. */
+mca_coll_base_module_t *gpurdma_mca_module_new(uint32_t *nodes);
 
 /* ---- allreduce.c ---- */
 

@@ -4,6 +4,7 @@
  * for nothing. Where the runtime cannot make its part, the module is enabled all the same and every call fails with an
  * MPI error: the other ranks count on this one, and it must not decide differently on its own. */
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "mca/gpurdma_mca.h"
@@ -64,6 +65,7 @@ static int disable(mca_coll_base_module_t *base, ompi_communicator_t *comm) {
 static void destruct(gpurdma_module_t *module) {
   if (NULL != module->comm) leave_list(module);
   end_core(module);
+  free(module->nodes);
   forget_beneath(module);
 }
 
@@ -74,6 +76,7 @@ static void make_core(gpurdma_module_t *module, ompi_communicator_t *comm) {
       .rank = ompi_comm_rank(comm),
       .size = ompi_comm_size(comm),
       .name = comm->c_name,
+      .nodes = module->nodes,
       .oversubscribed = gpurdma_mca_oversubscribed(),
       .opaque = module,
       .exchange = gpurdma_mca_exchange,
@@ -82,6 +85,8 @@ static void make_core(gpurdma_module_t *module, ompi_communicator_t *comm) {
       .broken = broken,
   };
   const int status = gpurdma_comm_create(gpurdma_mca_runtime, &info, &module->core);
+  free(module->nodes);
+  module->nodes = NULL;
   if (GPURDMA_OK == status) return;
   module->core = NULL;
   gpurdma_mca_log(0, "%s: cannot be set up (%s); every allreduce on it will fail", comm->c_name,
@@ -109,9 +114,13 @@ static int enable(mca_coll_base_module_t *base, ompi_communicator_t *comm) {
   return OMPI_SUCCESS;
 }
 
-mca_coll_base_module_t *gpurdma_mca_module_new(void) {
+mca_coll_base_module_t *gpurdma_mca_module_new(uint32_t *nodes) {
   gpurdma_module_t *module = OBJ_NEW(gpurdma_module_t);
-  if (NULL == module) return NULL;
+  if (NULL == module) {
+    free(nodes);
+    return NULL;
+  }
+  module->nodes = nodes;
   module->super.coll_module_enable = enable;
   module->super.coll_module_disable = disable;
   module->super.coll_allreduce = gpurdma_mca_allreduce;

@@ -21,7 +21,7 @@ gpurdma_mca_settings_t gpurdma_mca_settings;
 /* What the variables are stored in. Open MPI copies what is there at first, and frees its copies. */
 static struct {
   char *scope, *priority, *algorithm, *piece, *depth, *radix, *tuning, *deadline, *stall_warning, *verbose, *summary,
-      *test_unable;
+      *test_nodes, *test_unable;
 } words;
 
 /* The defaults as words. */
@@ -85,6 +85,11 @@ static void add_failures(void) {
       "Seconds after which an operation that has not ended is reported once, with the processes that it waits for; 0: "
       "never." BAD_VALUE,
       OPAL_INFO_LVL_4, &words.stall_warning, defaults.stall_warning);
+  add("test_nodes",
+      "For tests: pretends nodes by ranks in MPI_COMM_WORLD: N (blocks of N consecutive ranks), N,M,... (blocks of "
+      "these "
+      "sizes, the last one repeated), %N (rank modulo N). Empty: the real nodes." SAME_EVERYWHERE BAD_VALUE,
+      OPAL_INFO_LVL_9, &words.test_nodes, "");
   add("test_unable",
       "For tests: the process with this rank in MPI_COMM_WORLD behaves as if gpurdma could not start there; -1: none.",
       OPAL_INFO_LVL_9, &words.test_unable, "-1");
@@ -195,6 +200,7 @@ bool gpurdma_mca_settings_check(char *message, size_t size) {
   gpurdma_mca_settings.test_unable = -1;
   if (!read_tuning(core, message, size)) return false;
   core->algorithm = is_empty(words.algorithm) ? "auto" : words.algorithm;
+  core->test_nodes = is_empty(words.test_nodes) ? "" : words.test_nodes;
   const struct {
     bool good;
     const char *name, *word, *allowed;

@@ -79,19 +79,23 @@ Status begin(gpurdma_comm& c, Number number, const Operands& o, Reduce reduce, v
   const size_t element = size_of(o.type);
   const size_t bytes = o.count * element;
   if (c.last_count != o.count || c.last_element != element) {
+    const int nodes = c.layout ? c.layout->nodes() : 1;
     const Span<const TuningRow> table(runtime.tuning.data(), runtime.tuning.size());
-    c.last_choice = select(table, {Collective::allreduce, c.comm->size, 1, bytes, element}, c.forced);
+    c.last_choice = select(table, {Collective::allreduce, c.comm->size, nodes, bytes, element}, c.forced);
     c.last_count = o.count;
     c.last_element = element;
-    GPURDMA_LOG(debug, "communicator %s: allreduce of %zu bytes by %s, pieces of %zu elements, depth %d, radix %d",
-                c.comm->name.c_str(), bytes, c.last_choice.algorithm->name, c.last_choice.tuning.piece,
+    GPURDMA_LOG(debug,
+                "communicator %s on %d nodes: allreduce of %zu bytes by %s, pieces of %zu elements, depth %d, radix %d",
+                c.comm->name.c_str(), nodes, bytes, c.last_choice.algorithm->name, c.last_choice.tuning.piece,
                 c.last_choice.tuning.depth, c.last_choice.tuning.radix);
   }
   const Choice& choice = c.last_choice;
   const bool in_place = o.in == o.out;
   const Plan* plan;
   try {
-    plan = runtime.plans.acquire({choice.algorithm, c.comm->rank, c.comm->size, {o.count, in_place, 0}, choice.tuning});
+    const Layout* layout = choice.algorithm->uses.layout ? c.layout.get() : nullptr;
+    plan = runtime.plans.acquire(
+        {choice.algorithm, c.comm->rank, c.comm->size, {o.count, in_place, 0}, choice.tuning, layout});
   } catch (const std::bad_alloc&) {
     runtime.engine.close(*c.comm, Status::no_memory);  // peers count on us: tell them
     throw;
@@ -154,6 +158,7 @@ int gpurdma_comm_create(gpurdma_runtime_t* runtime, const gpurdma_comm_info_t* i
     const CommHooks hooks{info->opaque, info->exchange, info->exchange_test, info->exchange_end, info->broken};
     auto c = std::make_unique<gpurdma_comm>();
     c->runtime = runtime;
+    if (info->nodes) c->layout = runtime->layouts.intern({info->nodes, size_t(info->size)});
     c->forced = runtime->forced;
     c->comm = runtime->engine.new_communicator(info->rank, info->size, info->name ? info->name : "", hooks);
     if (!c->comm) return GPURDMA_NO_MEMORY;
@@ -188,6 +193,7 @@ void gpurdma_comm_destroy(gpurdma_comm_t* comm) {
   {
     const Hold hold(*comm->runtime);
     comm->runtime->engine.free_communicator(comm->comm);
+    comm->layout.reset();
   }
   delete comm;
 }

@@ -44,6 +44,7 @@ typedef struct gpurdma_settings {
   int depth;              /* scratch slots per neighbour; 0: the table decides */
   int radix;              /* partners of a step plus one, of algorithms that have it; 0: the table decides */
   const char *tuning;     /* rows of a tuning file, which come before the built-in table; "" or NULL: none */
+  const char *test_nodes; /* for tests: pretends nodes, in the words of coll/node_spec.h; "" or NULL: the real ones */
   double deadline_s;      /* an operation that takes longer fails; 0: none */
   double stall_warning_s; /* an operation that takes longer is reported once, with the peers it waits for; 0: never */
   int verbose;            /* 0 error, 1 warn, 2 info, 3 debug, 4 trace */
@@ -61,9 +62,14 @@ const char *gpurdma_algorithm_names(void);
 
 /* ---- activation: a small key per process, compared by all ---- */
 
-/* The key that this process publishes: version, hash of the settings that must agree, GPU present (seen by its device
- * nodes), named by the user in --mca coll. Never 0. */
-uint32_t gpurdma_key(const gpurdma_settings_t *settings, int named);
+/* The key that this process publishes. Lower half: version, hash of the settings that must agree, GPU present (seen by
+ * its device nodes), named by the user in --mca coll; never 0. Upper half: its node, a hash of the name that the host
+ * has for it, or what settings.test_nodes says of `rank`, its rank in the job. */
+uint64_t gpurdma_key(const gpurdma_settings_t *settings, int named, const char *node, uint32_t rank);
+
+/* The node in a key: equal for processes of one node. Two nodes in 4 billion may have the same by chance, which costs
+ * speed only, since nothing but the choice of messages depends on it. */
+uint32_t gpurdma_key_node(uint64_t key);
 
 typedef struct gpurdma_verdict {
   int active;
@@ -73,7 +79,7 @@ typedef struct gpurdma_verdict {
 
 /* Decides for a communicator from the keys of its members in rank order; 0: that member published none and is not able.
  */
-void gpurdma_decide(const uint32_t *keys, int size, int scope, gpurdma_verdict_t *verdict);
+void gpurdma_decide(const uint64_t *keys, int size, int scope, gpurdma_verdict_t *verdict);
 
 /* ---- the runtime: one per process ---- */
 
@@ -106,9 +112,10 @@ int gpurdma_progress(gpurdma_runtime_t *runtime);
 
 typedef struct gpurdma_comm_info {
   int rank, size;
-  const char *name;   /* for log lines; copied */
-  int oversubscribed; /* more ranks than cores on this node: yield rather than spin */
-  void *opaque;       /* handed to the callbacks below */
+  const char *name;      /* for log lines; copied */
+  const uint32_t *nodes; /* of each rank, as gpurdma_key_node tells; copied. NULL: all are on one node */
+  int oversubscribed;    /* more ranks than cores on this node: yield rather than spin */
+  void *opaque;          /* handed to the callbacks below */
   /* Starts sending `bytes` bytes at `mine` to `rank` and receiving up to `capacity` bytes from it to `theirs`, over the
    * host's point-to-point messages on this communicator with a tag of gpurdma's own; both buffers stay valid until
    * exchange_end. Called at most once for each rank. Never blocks. Returns a handle, or NULL when it cannot start.

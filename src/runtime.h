@@ -1,9 +1,11 @@
 // The runtime: what one process has of gpurdma, behind the C boundary. Owned by the Open MPI component.
 #pragma once
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/counters.h"
+#include "coll/layout.h"
 #include "coll/plan_cache.h"
 #include "coll/selection.h"
 #include "engine/engine.h"
@@ -17,6 +19,7 @@ struct gpurdma_runtime {
   const gpurdma::Forced forced;
   const std::vector<gpurdma::TuningRow> tuning;
   gpurdma::Counters counters;
+  gpurdma::Layouts layouts;
   gpurdma::PlanCache plans;
   gpurdma::UcxTransport transport;
   gpurdma::Engine engine;
@@ -27,6 +30,7 @@ struct gpurdma_runtime {
 struct gpurdma_comm {
   gpurdma_runtime* runtime;
   gpurdma::Communicator* comm;
+  std::shared_ptr<const gpurdma::Layout> layout;  // nullptr: all ranks are on one node
   gpurdma::Forced forced;
   // The last call's choice: most programs repeat it.
   size_t last_count = SIZE_MAX, last_element = 0;

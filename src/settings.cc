@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "coll/catalogue.h"
+#include "coll/node_spec.h"
 #include "coll/tuning_file.h"
 #include "gpurdma.h"
 #include "guard.h"
@@ -17,13 +18,15 @@
 namespace gpurdma {
 namespace {
 
-// A key: 8 bits of version, 20 of a hash, and flags. Processes whose versions differ do not understand each other.
-constexpr uint32_t kVersion = 1;
+// A key's lower half: 8 bits of version, 20 of a hash, and flags. Processes whose versions differ do not understand
+// each other.
+constexpr uint32_t kVersion = 2;
 constexpr uint32_t kAble = 1, kNamed = 2, kGpu = 4;
 constexpr int kHashShift = 4, kVersionShift = 24;
 // Device memory is not handled yet, so that a GPU is no reason to be active: a site's CUDA-aware programs would fail.
 constexpr bool kGpuActivates = false;
 constexpr uint32_t kHashMask = 0xFFFFF;
+constexpr int kNodeShift = 32;
 
 bool decided_by_table(const char* algorithm) {
   return !algorithm || !*algorithm || std::strcmp(algorithm, "auto") == 0;
@@ -49,8 +52,16 @@ uint32_t hash(const gpurdma_settings_t& settings) {
   if (!decided_by_table(settings.algorithm)) h = mix(h, std::string(settings.algorithm));
   h = mix(mix(mix(h, settings.piece), uint64_t(settings.depth)), uint64_t(settings.priority));
   h = mix(h, uint64_t(settings.radix));
+  h = mix(h, std::string(settings.test_nodes ? settings.test_nodes : ""));
   for (const TuningRow& row : before_builtin(tuning_of(settings).rows)) h = mix(h, to_line(row));
   return (h ^ h >> 20) & kHashMask;
+}
+
+// What the process says of its node.
+uint32_t node_of(const gpurdma_settings_t& settings, const char* name, uint32_t rank) {
+  NodeSpec spec;
+  if (NodeSpec::parse(settings.test_nodes, &spec) && !spec.empty()) return spec.node_of(rank);
+  return mix(2166136261u, std::string(name ? name : ""));
 }
 
 // By its device nodes: asking the driver would freeze CUDA_VISIBLE_DEVICES and break fork.
@@ -71,7 +82,7 @@ extern "C" {
 const char* gpurdma_status_text(int status) { return text(Status(status)); }
 
 void gpurdma_settings_default(gpurdma_settings_t* settings) {
-  *settings = {95, GPURDMA_SCOPE_AUTO, "auto", 0, 0, 0, "", 0.0, 60.0, int(log::Level::warn)};
+  *settings = {95, GPURDMA_SCOPE_AUTO, "auto", 0, 0, 0, "", "", 0.0, 60.0, int(log::Level::warn)};
 }
 
 const char* gpurdma_algorithm_names(void) { return algorithm_names(Collective::allreduce); }
@@ -98,6 +109,13 @@ int gpurdma_settings_check(const gpurdma_settings_t* s, char* message, size_t si
     return error.empty() ? int(GPURDMA_OK) : bad("tuning: %s", error.c_str());
   });
   if (status != GPURDMA_OK) return status;
+  NodeSpec nodes;
+  if (!NodeSpec::parse(s->test_nodes, &nodes))
+    return bad(
+        "test_nodes is \"%s\"; allowed are nothing, N (blocks of N ranks), N,M,... (blocks of these sizes, the last "
+        "one "
+        "repeated), %%N (rank modulo N)",
+        s->test_nodes);
   if (!std::isfinite(s->deadline_s) || s->deadline_s < 0)
     return bad("deadline is %g; allowed are 0 (none) and any positive number of seconds", s->deadline_s);
   if (!std::isfinite(s->stall_warning_s) || s->stall_warning_s < 0)
@@ -123,14 +141,16 @@ int gpurdma_tuning_read(const char* path, char** rows, char* message, size_t siz
   });
 }
 
-uint32_t gpurdma_key(const gpurdma_settings_t* settings, int named) {
-  return kVersion << kVersionShift | hash(*settings) << kHashShift | (gpu_present() ? kGpu : 0) | (named ? kNamed : 0) |
-         kAble;
+uint64_t gpurdma_key(const gpurdma_settings_t* settings, int named, const char* node, uint32_t rank) {
+  return uint64_t(node_of(*settings, node, rank)) << kNodeShift | kVersion << kVersionShift |
+         hash(*settings) << kHashShift | (gpu_present() ? kGpu : 0) | (named ? kNamed : 0) | kAble;
 }
 
-void gpurdma_decide(const uint32_t* keys, int size, int scope, gpurdma_verdict_t* verdict) {
+uint32_t gpurdma_key_node(uint64_t key) { return uint32_t(key >> kNodeShift); }
+
+void gpurdma_decide(const uint64_t* keys, int size, int scope, gpurdma_verdict_t* verdict) {
   if (scope == GPURDMA_SCOPE_NEVER) return inactive(verdict, "scope is never", 0);
-  const auto agreed = [](uint32_t key) { return key >> kHashShift; };
+  const auto agreed = [](uint64_t key) { return uint32_t(key) >> kHashShift; };
   int gpu = -1, named = -1;
   for (int rank = size - 1; rank >= 0; --rank) {
     if (keys[rank] & kGpu) gpu = rank;
@@ -139,7 +159,7 @@ void gpurdma_decide(const uint32_t* keys, int size, int scope, gpurdma_verdict_t
   for (int rank = 0; rank < size; ++rank) {
     if (!(keys[rank] & kAble)) return inactive(verdict, "gpurdma is missing or could not start on rank %d", rank);
     if (agreed(keys[rank]) == agreed(keys[0])) continue;
-    if (keys[rank] >> kVersionShift != keys[0] >> kVersionShift)
+    if (uint32_t(keys[rank]) >> kVersionShift != uint32_t(keys[0]) >> kVersionShift)
       inactive(verdict, "rank %d has another version of gpurdma than rank 0", rank);
     else
       inactive(verdict,

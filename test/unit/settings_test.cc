@@ -20,7 +20,9 @@ std::string complaint(const gpurdma_settings_t& settings) {
   return gpurdma_settings_check(&settings, message, sizeof message) == GPURDMA_OK ? "" : message;
 }
 
-gpurdma_verdict_t decide(const std::vector<uint32_t>& keys, int scope = GPURDMA_SCOPE_AUTO) {
+uint64_t key(const gpurdma_settings_t& settings, int named) { return gpurdma_key(&settings, named, "node", 0); }
+
+gpurdma_verdict_t decide(const std::vector<uint64_t>& keys, int scope = GPURDMA_SCOPE_AUTO) {
   gpurdma_verdict_t verdict;
   gpurdma_decide(keys.data(), int(keys.size()), scope, &verdict);
   return verdict;
@@ -49,6 +51,12 @@ TEST(Settings, ABadValueIsNamedWithWhatIsAllowed) {
   s.tuning = "allreduce ring\nallreduce ring depth x\n";
   EXPECT_EQ(complaint(s), "setting coll_gpurdma_tuning: 2:22: expected a number from 1 to 1K, not \"x\"");
   s = defaults();
+  s.test_nodes = "2,0";
+  EXPECT_EQ(
+      complaint(s),
+      "setting coll_gpurdma_test_nodes is \"2,0\"; allowed are nothing, N (blocks of N ranks), N,M,... (blocks of "
+      "these sizes, the last one repeated), %N (rank modulo N)");
+  s = defaults();
   s.verbose = 5;
   EXPECT_NE(complaint(s), "");
 }
@@ -73,7 +81,7 @@ TEST(Settings, ATuningFileIsReadIntoItsRows) {
 
 TEST(Activation, NamedOrAlways) {
   const gpurdma_settings_t s = defaults();
-  const uint32_t quiet = gpurdma_key(&s, 0), named = gpurdma_key(&s, 1);
+  const uint64_t quiet = key(s, 0), named = key(s, 1);
   EXPECT_NE(quiet, 0u);
   EXPECT_FALSE(decide({quiet, quiet}).active);
   EXPECT_TRUE(decide({quiet, named, quiet}).active);  // one rank that names it is enough, and all see it
@@ -81,9 +89,20 @@ TEST(Activation, NamedOrAlways) {
   EXPECT_FALSE(decide({named, named}, GPURDMA_SCOPE_NEVER).active);
 }
 
+TEST(Activation, AKeyTellsTheNode) {
+  gpurdma_settings_t s = defaults();
+  const auto node = [&](const char* name, uint32_t rank) { return gpurdma_key_node(gpurdma_key(&s, 1, name, rank)); };
+  EXPECT_EQ(node("n1", 0), node("n1", 7));
+  EXPECT_NE(node("n1", 0), node("n2", 0));
+  EXPECT_TRUE(decide({gpurdma_key(&s, 1, "n1", 0), gpurdma_key(&s, 1, "n2", 1)}).active);
+  s.test_nodes = "%3";
+  EXPECT_EQ(node("n1", 4), node("n2", 1));
+  EXPECT_NE(node("n1", 4), node("n1", 5));
+}
+
 TEST(Activation, ARankThatIsNotAbleIsNamed) {
   const gpurdma_settings_t s = defaults();
-  const uint32_t named = gpurdma_key(&s, 1);
+  const uint64_t named = key(s, 1);
   const gpurdma_verdict_t verdict = decide({named, named, 0, named});
   EXPECT_FALSE(verdict.active);
   EXPECT_FALSE(verdict.surprising);  // that rank has said why
@@ -93,7 +112,7 @@ TEST(Activation, ARankThatIsNotAbleIsNamed) {
 // Whatever decides what runs must be the same on all ranks.
 TEST(Activation, EverySettingThatChoosesMustAgree) {
   const gpurdma_settings_t base = defaults();
-  std::vector<gpurdma_settings_t> others(7, base);
+  std::vector<gpurdma_settings_t> others(8, base);
   others[0].scope = GPURDMA_SCOPE_ALWAYS;
   others[1].algorithm = "ring";
   others[2].piece = 4096;
@@ -101,8 +120,9 @@ TEST(Activation, EverySettingThatChoosesMustAgree) {
   others[4].priority = 5;
   others[5].radix = 4;
   others[6].tuning = "allreduce ranks 2 ring";
+  others[7].test_nodes = "2";
   for (const gpurdma_settings_t& other : others) {
-    const gpurdma_verdict_t verdict = decide({gpurdma_key(&base, 1), gpurdma_key(&other, 1)});
+    const gpurdma_verdict_t verdict = decide({key(base, 1), key(other, 1)});
     EXPECT_FALSE(verdict.active);
     EXPECT_TRUE(verdict.surprising);
     EXPECT_NE(std::string(verdict.reason).find("rank 1 has other settings"), std::string::npos);
@@ -111,7 +131,7 @@ TEST(Activation, EverySettingThatChoosesMustAgree) {
   harmless.verbose = 3;
   harmless.tuning = "# nothing\n";
   harmless.deadline_s = 7;
-  EXPECT_TRUE(decide({gpurdma_key(&base, 1), gpurdma_key(&harmless, 1)}).active);
+  EXPECT_TRUE(decide({key(base, 1), key(harmless, 1)}).active);
 }
 
 }  // namespace
