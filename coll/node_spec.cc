@@ -46,4 +46,10 @@ uint32_t NodeSpec::node_of(uint32_t rank) const {
   return node + rank / sizes_[node];
 }
 
+std::vector<uint32_t> NodeSpec::nodes(int ranks) const {
+  std::vector<uint32_t> nodes(static_cast<size_t>(ranks));
+  for (uint32_t rank = 0; rank < nodes.size() && !empty(); ++rank) nodes[rank] = node_of(rank);
+  return nodes;
+}
+
 }  // namespace gpurdma

@@ -17,6 +17,8 @@ class NodeSpec {
   bool empty() const { return sizes_.empty(); }
   // Of what parse() took, not empty.
   uint32_t node_of(uint32_t rank) const;
+  // Of ranks 0, 1, ..., as Layout wants them; one node where the spec is empty.
+  std::vector<uint32_t> nodes(int ranks) const;
 
  private:
   bool modulo_ = false;

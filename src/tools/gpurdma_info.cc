@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "coll/layout.h"
+#include "coll/node_spec.h"
 #include "coll/selection.h"
 #include "coll/tuning_file.h"
 #include "plan/chain.h"
@@ -25,9 +27,10 @@ constexpr size_t kMostCount = size_t{1} << 48;
 
 struct Arguments {
   std::string command, collective, file;  // command: without its dashes
-  size_t ranks = 0, count = 0, piece = 0, depth = 0;
+  size_t ranks = 0, count = 0, piece = 0, depth = 0, radix = 0;
   long rank = -1;  // all
   std::string algorithm = "auto", type = "float32";
+  NodeSpec nodes;
   bool in_place = false, has_count = false;
 };
 
@@ -94,6 +97,14 @@ Arguments parse(int argc, char** argv) {
       arguments.piece = number(option, value(), 1, kMostCount);
     } else if (option == "--depth") {
       arguments.depth = number(option, value(), 1, 1024);
+    } else if (option == "--radix") {
+      arguments.radix = number(option, value(), 2, kMostRadix);
+    } else if (option == "--nodes") {
+      const char* words = value();
+      if (!NodeSpec::parse(words, &arguments.nodes)) {
+        refuse(option + " " + words +
+               ": N (blocks of N ranks), N,M,... (of these sizes) or %N (rank modulo N) is needed");
+      }
     } else if (option == "--algorithm") {
       arguments.algorithm = value();
     } else if (option == "--type") {
@@ -131,9 +142,9 @@ Type type_of(const Arguments& arguments) {
 }
 
 // What the call would use: the tuning table, with what the arguments force.
-Choice choose(const Arguments& arguments, Collective collective, size_t element_bytes) {
+Choice choose(const Arguments& arguments, Collective collective, int nodes, size_t element_bytes) {
   const int ranks = static_cast<int>(arguments.ranks);
-  Forced forced{nullptr, arguments.piece, static_cast<int>(arguments.depth), 0};
+  Forced forced{nullptr, arguments.piece, static_cast<int>(arguments.depth), static_cast<int>(arguments.radix)};
   if (arguments.algorithm != "auto") {
     forced.algorithm = find_algorithm(collective, arguments.algorithm.c_str());
     if (forced.algorithm == nullptr) {
@@ -143,7 +154,7 @@ Choice choose(const Arguments& arguments, Collective collective, size_t element_
       refuse("--algorithm " + arguments.algorithm + ": cannot run among " + std::to_string(ranks) + " ranks");
     }
   }
-  return select(builtin_tuning(), {collective, ranks, 1, arguments.count * element_bytes, element_bytes}, forced);
+  return select(builtin_tuning(), {collective, ranks, nodes, arguments.count * element_bytes, element_bytes}, forced);
 }
 
 int show_plan(const Arguments& arguments) {
@@ -155,21 +166,30 @@ int show_plan(const Arguments& arguments) {
     refuse("--rank " + std::to_string(arguments.rank) + ": must be below --ranks " + std::to_string(arguments.ranks));
   }
   const int ranks = static_cast<int>(arguments.ranks);
-  const Choice choice = choose(arguments, collective, element);
-  std::printf("%s among %d ranks, %zu x %s%s: %s, piece %zu elements, depth %d\n", name_of(collective), ranks,
-              arguments.count, arguments.type.c_str(), arguments.in_place ? " in place" : "", choice.algorithm->name,
-              choice.tuning.piece, choice.tuning.depth);
+  const std::vector<uint32_t> node_of_rank = arguments.nodes.nodes(ranks);
+  Layouts layouts;
+  const std::shared_ptr<const Layout> layout = layouts.intern({node_of_rank.data(), node_of_rank.size()});
+  const int nodes = layout ? layout->nodes() : 1;
+  const Choice choice = choose(arguments, collective, nodes, element);
+  std::printf("%s among %d ranks on %d node%s, %zu x %s%s: %s, piece %zu elements, depth %d", name_of(collective),
+              ranks, nodes, nodes > 1 ? "s" : "", arguments.count, arguments.type.c_str(),
+              arguments.in_place ? " in place" : "", choice.algorithm->name, choice.tuning.piece, choice.tuning.depth);
+  if (choice.algorithm->uses.radix) std::printf(", radix %d", choice.tuning.radix);
+  std::printf("\n");
 
   const auto build = [&](int rank) {
     Plan plan(rank, ranks);
-    choice.algorithm->build(plan, Group(rank, ranks), {arguments.count, arguments.in_place, 0}, choice.tuning);
+    choice.algorithm->build(plan, Group(rank, ranks, layout.get()), {arguments.count, arguments.in_place, 0},
+                            choice.tuning);
     plan.seal();
     return plan;
   };
   const auto show = [&](const Plan& plan) {
     const Sent sent = sent_by(plan);
-    std::printf("\nrank %d\n%s        sends %zu messages, %zu bytes; scratch %zu bytes\n", plan.rank(),
-                to_text(plan).c_str(), sent.messages, sent.elements * element, plan.scratch_elements() * element);
+    std::printf("\nrank %d", plan.rank());
+    if (layout) std::printf(", node %d", layout->node_of(plan.rank()));
+    std::printf("\n%s        sends %zu messages, %zu bytes; scratch %zu bytes\n", to_text(plan).c_str(), sent.messages,
+                sent.elements * element, plan.scratch_elements() * element);
   };
   for (int rank = 0; rank < ranks; ++rank) {
     if (arguments.rank < 0 || arguments.rank == rank) show(build(rank));
@@ -206,7 +226,9 @@ int show_algorithms(const Arguments&) {
       needs += "; at most " + std::to_string(algorithm.limits.most_ranks) + " ranks";
     }
     if (algorithm.limits.commutative) needs += "; commutative ops";
-    std::printf("%s  %-9s  %s%s\n", name_of(algorithm.collective), algorithm.name, algorithm.description,
+    if (algorithm.uses.radix) needs += "; has a radix";
+    if (algorithm.uses.layout) needs += "; follows the nodes";
+    std::printf("%s  %-12s  %s%s\n", name_of(algorithm.collective), algorithm.name, algorithm.description,
                 needs.c_str());
   }
   return 0;
@@ -240,6 +262,9 @@ int show_help(const Arguments&) {
       --algorithm NAME    instead of what the table says: %s
       --piece BYTES       most bytes in one message
       --depth N           scratch slots per neighbour
+      --radix N           partners of a step plus one, of algorithms that have a radix
+      --nodes SPEC        where the ranks are: N (blocks of N), N,M,... (blocks of these sizes, the last one repeated),
+                          %%N (rank modulo N); all on one node unless given
       --type TYPE         element type, float32 unless given
       --in-place          the contribution is in the output
       --rank R            only this rank

@@ -41,8 +41,7 @@ std::vector<Plan> plans_of(const Algorithm& algorithm, int ranks, size_t count, 
 Layout layout_of(const char* words, int ranks) {
   NodeSpec spec;
   EXPECT_TRUE(NodeSpec::parse(words, &spec)) << words;
-  std::vector<uint32_t> nodes;
-  for (int rank = 0; rank < ranks; ++rank) nodes.push_back(spec.node_of(rank));
+  const std::vector<uint32_t> nodes = spec.nodes(ranks);
   return Layout({nodes.data(), nodes.size()});
 }
 
