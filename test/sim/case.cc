@@ -27,6 +27,29 @@ std::vector<int> draw_members(Random& random, int ranks) {
   return members;
 }
 
+// One node, equal ones, uneven ones, or ranks dealt out in turn or at random.
+std::vector<uint32_t> draw_nodes(Random& random, int ranks) {
+  std::vector<uint32_t> nodes(static_cast<size_t>(ranks));
+  const uint64_t most = random.one_of(std::vector<uint64_t>{2, 3, 4, 8, 16});
+  switch (random.below(5)) {
+    case 0:
+      break;
+    case 1:
+      for (size_t rank = 0; rank < nodes.size(); ++rank) nodes[rank] = uint32_t(rank / most);
+      break;
+    case 2:
+      for (uint32_t rank = 0, node = 0; rank < nodes.size(); ++node)
+        for (uint64_t n = random.between(1, most); n > 0 && rank < nodes.size(); --n) nodes[rank++] = node;
+      break;
+    case 3:
+      for (size_t rank = 0; rank < nodes.size(); ++rank) nodes[rank] = uint32_t(rank % most);
+      break;
+    default:
+      for (uint32_t& node : nodes) node = uint32_t(random.below(most));
+  }
+  return nodes;
+}
+
 Operation draw_operation(Random& random, const Case& c, size_t scale, const Pinned& pinned) {
   Operation op{};
   op.comm = int(random.below(c.comms.size()));
@@ -48,8 +71,10 @@ Operation draw_operation(Random& random, const Case& c, size_t scale, const Pinn
   op.count = std::min(most, random.one_of(std::vector<size_t>{0, 1, p - 1, p, p + 1, 7, 101, 1009, 4093, 65537, most}));
   op.tuning.piece = random.one_of(std::vector<size_t>{1, 2, 3, 7, 64, 1000, 4096, 1 << 20});
   op.tuning.depth = random.one_of(std::vector<int>{1, 2, 3, 8});
-  // About as many messages as the ring needs, which needs most.
-  while (2 * p * p + 2 * p * (op.count / op.tuning.piece) > scale * kMessages && op.tuning.piece < op.count)
+  if (op.algorithm && op.algorithm->uses.radix) op.tuning.radix = int(random.between(2, 8));
+  // About as many messages as the ring needs, or multiplying with a large radix.
+  while (2 * p * p + size_t(op.tuning.radix) * p * (op.count / op.tuning.piece) > scale * kMessages &&
+         op.tuning.piece < op.count)
     op.tuning.piece *= 2;
   op.in_place = random.percent(50);
   return op;
@@ -97,6 +122,7 @@ Case draw_case(uint64_t seed, const Pinned& pinned) {
   if (!pinned.ranks && has_deadline(c.fault)) c.ranks = 1 + c.ranks % 9;
   c.victim = int(random.below(uint64_t(c.ranks)));
   c.behaviour = Behaviour::draw(random);
+  c.behaviour.nodes = draw_nodes(random, c.ranks);
   if (c.fault == Fault::errors) c.behaviour.errors = random.one_of(std::vector<unsigned>{1, 3, 30});
   c.busy = random.one_of(std::vector<unsigned>{0, 20, 80});
   c.greet = random.percent(40) || c.fault == Fault::unable;
@@ -130,9 +156,9 @@ std::string Case::text() const {
                      ", busy " + std::to_string(busy) + "%" + (greet ? ", greeting" : "") +
                      (free_early ? ", communicators freed early" : "") + "\n  network: " + behaviour.text() + "\n";
   for (size_t i = 0; i < comms.size(); ++i) {
-    text += "  communicator " + std::to_string(i) + ": ranks";
+    text += "  communicator " + std::to_string(i) + ": rank@node";
     for (size_t place = 0; place < comms[i].size() && place < 40; ++place)
-      text += " " + std::to_string(comms[i][place]);
+      text += " " + std::to_string(comms[i][place]) + "@" + std::to_string(behaviour.nodes[size_t(comms[i][place])]);
     text += "\n";
   }
   for (size_t i = 0; i < operations.size(); ++i) {
@@ -142,6 +168,7 @@ std::string Case::text() const {
             (op.call_class == CallClass::persistent ? " " + std::to_string(op.persistent) : "") + ", " +
             op.algorithm->name + ", " + std::to_string(op.count) + " x " + op.element->name + ", piece " +
             std::to_string(op.tuning.piece) + ", depth " + std::to_string(op.tuning.depth) +
+            (op.algorithm->uses.radix ? ", radix " + std::to_string(op.tuning.radix) : "") +
             (op.in_place ? ", in place" : "") + (op.last ? ", last" : "") + "\n";
   }
   return text;

@@ -36,6 +36,7 @@ Behaviour Behaviour::draw(Random& random) {
   const auto some = [&] { return unsigned(random.one_of(std::vector<uint64_t>{0, 10, 50, 90, 100})); };
   Behaviour b;
   b.longest_delay = random.one_of(std::vector<uint64_t>{1, 4, 20, 100, 1000});
+  b.distance = random.one_of(std::vector<uint64_t>{1, 10, 100});
   b.in_order = some();
   b.pending = some();
   b.offered = some();
@@ -47,10 +48,11 @@ Behaviour Behaviour::draw(Random& random) {
 
 std::string Behaviour::text() const {
   return format(
-      "delay 1..%llu, in order %u%%, pending %u%%, offered %u%%, fetch pending %u%%, misaligned %u%%, window %llu, "
+      "delay 1..%llu, %llu times as long between nodes, in order %u%%, pending %u%%, offered %u%%, fetch pending %u%%, "
+      "misaligned %u%%, window %llu, "
       "errors %u%%",
-      static_cast<unsigned long long>(longest_delay), in_order, pending, offered, fetch_pending, misaligned,
-      static_cast<unsigned long long>(window), errors);
+      static_cast<unsigned long long>(longest_delay), static_cast<unsigned long long>(distance), in_order, pending,
+      offered, fetch_pending, misaligned, static_cast<unsigned long long>(window), errors);
 }
 
 // ---- network ----
@@ -62,6 +64,12 @@ Network::Network(int ranks, const Behaviour& behaviour, uint64_t seed)
 
 void Network::later(int rank, uint64_t delay, Where where, std::function<void()> what) {
   queue_.push({now_ + delay, events_++, rank, where, std::make_shared<std::function<void()>>(std::move(what))});
+}
+
+uint64_t Network::delay(int from, int to) {
+  const std::vector<uint32_t>& nodes = behaviour_.nodes;
+  const bool near = nodes.empty() || nodes[size_t(from)] == nodes[size_t(to)];
+  return near ? delay() : 1 + random_.below(behaviour_.longest_delay * behaviour_.distance);
 }
 
 int Network::step() {
@@ -161,7 +169,7 @@ Transport::Sent Port::send(PeerId id, const Header& header, const void* data, si
 
 void Port::put_on_wire(const MessagePtr& message) {
   Peer& peer = *peer_of(message->to);
-  uint64_t time = network_.now_ + network_.delay();
+  uint64_t time = network_.now_ + network_.delay(rank_, message->to);
   if (network_.random_.percent(network_.behaviour_.in_order)) time = std::max(time, peer.last_delivery);
   peer.last_delivery = std::max(time, peer.last_delivery);
   ++on_the_wire_;

@@ -21,10 +21,12 @@ namespace gpurdma::sim {
 
 // How one network behaves; percentages.
 struct Behaviour {
-  uint64_t longest_delay = 1;  // of a message or an end, in ticks of the virtual clock
-  unsigned in_order = 0;       // messages between two ranks that keep their order
-  unsigned pending = 50;       // sends that end later
-  unsigned offered = 50;       // payloads above kInline that are offered
+  uint64_t longest_delay = 1;   // of a message or an end, in ticks of the virtual clock
+  uint64_t distance = 1;        // how many times longer messages between nodes may take
+  std::vector<uint32_t> nodes;  // of each rank; empty: all are on one
+  unsigned in_order = 0;        // messages between two ranks that keep their order
+  unsigned pending = 50;        // sends that end later
+  unsigned offered = 50;        // payloads above kInline that are offered
   unsigned fetch_pending = 50;
   unsigned misaligned = 50;  // payloads at odd addresses
   uint64_t window = 8;       // messages of a port on the wire; the others queue
@@ -104,6 +106,7 @@ class Network {
   enum class Where { inside, outside };
   void later(int rank, uint64_t delay, Where where, std::function<void()> what);
   uint64_t delay() { return 1 + random_.below(behaviour_.longest_delay); }
+  uint64_t delay(int from, int to);
 
   // Goes to the next event; the rank whose progress() is to be called, or -1 when nothing can happen any more.
   int step();

@@ -48,6 +48,9 @@ void World::make_ranks() {
 void World::make_communicators() {
   for (int c = 0; c < int(case_.comms.size()); ++c) {
     const std::vector<int>& members = case_.comms[size_t(c)];
+    std::vector<uint32_t> nodes;
+    for (const int r : members) nodes.push_back(case_.behaviour.nodes[size_t(r)]);
+    layouts_.push_back(interned_.intern({nodes.data(), nodes.size()}));
     for (int r = 0; r < case_.ranks; ++r) {
       Rank& at = rank(r);
       at.comms.push_back(nullptr);
@@ -154,7 +157,8 @@ void World::begin(Turn& turn) {
   Rank& at = rank(turn.rank);
   Communicator& comm = *at.comms[size_t(op.comm)];
   turn.plan = std::make_unique<Plan>(turn.place, comm.size);
-  op.algorithm->build(*turn.plan, Group(turn.place, comm.size), {turn.count, op.in_place, 0}, op.tuning);
+  op.algorithm->build(*turn.plan, Group(turn.place, comm.size, layouts_[size_t(op.comm)].get()),
+                      {turn.count, op.in_place, 0}, op.tuning);
   turn.plan->seal();
 
   const size_t bytes = turn.count * op.element->bytes;

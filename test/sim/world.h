@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "coll/layout.h"
 #include "engine/engine.h"
 #include "test/sim/buffer.h"
 #include "test/sim/case.h"
@@ -105,6 +106,8 @@ class World {
   const Case& case_;
   Random random_;
   Network network_;
+  Layouts interned_;
+  std::vector<std::shared_ptr<const Layout>> layouts_;  // by communicator
   std::vector<std::unique_ptr<Member>> members_;
   std::map<std::vector<int>, Exchange*> half_done_;  // by communicator, who asked, whom
   std::vector<std::unique_ptr<Exchange>> exchanges_;
