@@ -20,17 +20,6 @@ std::string quoted(std::string_view word) {
   return shown + (word.size() > kMost ? "...\"" : "\"");
 }
 
-// 8K, 2M or 1000: the largest unit that divides it.
-std::string in_units(size_t number) {
-  std::string unit;
-  for (const char next : kUnits) {
-    if (number == 0 || number % 1024 != 0) break;
-    number /= 1024;
-    unit = next;
-  }
-  return std::to_string(number) + unit;
-}
-
 // The words of one line, from left to right.
 class Words {
  public:
@@ -235,6 +224,16 @@ ParsedTuning read_tuning(const char* path) {
   parsed = parse_tuning(text);
   if (!parsed.error.empty()) parsed.error = std::string(path) + ":" + parsed.error;
   return parsed;
+}
+
+std::string in_units(size_t number) {
+  std::string unit;
+  for (const char next : kUnits) {
+    if (number == 0 || number % 1024 != 0) break;
+    number /= 1024;
+    unit = next;
+  }
+  return std::to_string(number) + unit;
 }
 
 std::string to_line(const TuningRow& row) {

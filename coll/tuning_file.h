@@ -31,4 +31,7 @@ ParsedTuning read_tuning(const char* path);
 // The row as a line, without its end. Parsed again it gives the same row.
 std::string to_line(const TuningRow& row);
 
+// 8K, 2M or 1000: in the largest unit that divides it.
+std::string in_units(size_t number);
+
 }  // namespace gpurdma

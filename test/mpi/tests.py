@@ -11,8 +11,9 @@ TUNING = os.path.join(HERE, "tuning.txt")
 
 
 class Test:
-    """program: a test of mpi_tests, or f08, mpif, mpi4py. active: whether gpurdma must have run something on every
-    rank, or nothing. expect: patterns of lines that must appear; allow: of lines that may. releases: where it can run.
+    """program: a test of mpi_tests, or f08, mpif, mpi4py, tune. active: whether gpurdma must have run something on
+    every rank, or nothing. expect: patterns of lines that must appear; allow: of lines that may. releases: where it
+    can run.
     """
 
     def __init__(self, name, program, ranks, arguments="", mca=None, active=True, each=False, timeout_s=60, expect=(),
@@ -132,6 +133,15 @@ FORCED = [
          expect=[r"gpurdma: .*not active: rank 1 has other settings .*tuning"]),
 ]
 
+# The program that makes tuning files; it prints what it writes.
+ROW = r"^allreduce  ranks {ranks}  nodes {nodes}  bytes 0-.*  piece "
+TUNE = [
+    Test("tune", "tune", 2, "--quick --max 16384", mca={"coll": "^gpurdma"}, timeout_s=60, allow=[""],
+         expect=[ROW.format(ranks="2", nodes=1), r"^written to "]),
+    Test("tune, over nodes", "tune", 4, "--quick --max 16384 --nodes 3,1 --ranks 4-7", mca={"coll": "^gpurdma"},
+         timeout_s=60, allow=[""], expect=[ROW.format(ranks="4-7", nodes=2), r"^written to "]),
+]
+
 UCX = {"pml": "ucx", "pml_ucx_tls": "any", "pml_ucx_devices": "any"}
 
 QUICK = [
@@ -148,7 +158,7 @@ QUICK = [
     Test("in flight", "flight", 4, each=True),
     Test("in flight, 7 ranks", "flight", 7, "--rounds 20"),
     Test("in flight, tiny pieces", "flight", 3, mca=gpurdma(piece=128, depth=1)),
-] + COMMUNICATORS + LIFE + ACTIVATION + FAULT + LATE + FORCED + [
+] + COMMUNICATORS + LIFE + ACTIVATION + FAULT + LATE + FORCED + TUNE + [
     Test("more than 2^31", "big", 2, timeout_s=900),
 ]
 
