@@ -20,12 +20,14 @@ gpurdma_mca_settings_t gpurdma_mca_settings;
 
 /* What the variables are stored in. Open MPI copies what is there at first, and frees its copies. */
 static struct {
-  char *scope, *priority, *algorithm, *piece, *depth, *radix, *tuning, *deadline, *stall_warning, *verbose, *summary,
-      *test_nodes, *test_unable;
+  char *scope, *priority, *algorithm, *piece, *depth, *radix, *tuning, *shared_memory, *deadline, *stall_warning,
+      *verbose, *summary, *test_nodes, *test_unable;
 } words;
 
 /* The defaults as words. */
-static struct { char piece[24], depth[24], radix[24], deadline[32], stall_warning[32], verbose[24]; } defaults;
+static struct {
+  char piece[24], depth[24], radix[24], shared_memory[24], deadline[32], stall_warning[32], verbose[24];
+} defaults;
 
 static void add(const char *name, const char *help, mca_base_var_info_lvl_t level, char **word, char *initial) {
   *word = initial;
@@ -37,6 +39,7 @@ static void write_defaults(const gpurdma_settings_t *core) {
   snprintf(defaults.piece, sizeof defaults.piece, "%zu", core->piece);
   snprintf(defaults.depth, sizeof defaults.depth, "%d", core->depth);
   snprintf(defaults.radix, sizeof defaults.radix, "%d", core->radix);
+  snprintf(defaults.shared_memory, sizeof defaults.shared_memory, "%zu", core->shared_memory);
   snprintf(defaults.deadline, sizeof defaults.deadline, "%g", core->deadline_s);
   snprintf(defaults.stall_warning, sizeof defaults.stall_warning, "%g", core->stall_warning_s);
   snprintf(defaults.verbose, sizeof defaults.verbose, "%d", core->verbose);
@@ -76,6 +79,13 @@ static void add_choice(void) {
       OPAL_INFO_LVL_4, &words.tuning, "");
 }
 
+static void add_transport(void) {
+  add("shared_memory",
+      "Bytes of memory, as 2m, into which the other processes of its node write messages to this one, however many "
+      "communicators there are; what finds no room there goes over UCX; 0: all goes over UCX." BAD_VALUE,
+      OPAL_INFO_LVL_5, &words.shared_memory, defaults.shared_memory);
+}
+
 static void add_failures(void) {
   add("deadline",
       "Seconds after which an operation that has not ended fails with an MPI error; 0: never, since processes may "
@@ -110,6 +120,7 @@ void gpurdma_mca_settings_register(void) {
   gpurdma_settings_default(&gpurdma_mca_settings.core);
   write_defaults(&gpurdma_mca_settings.core);
   add_choice();
+  add_transport();
   add_failures();
   add_sight();
 }
@@ -211,6 +222,8 @@ bool gpurdma_mca_settings_check(char *message, size_t size) {
       {parse_bytes(words.piece, &core->piece), "piece", words.piece, "a number of bytes is allowed, as 65536 or 64k"},
       {parse_int(words.depth, &core->depth), "depth", words.depth, "a whole number is allowed"},
       {parse_int(words.radix, &core->radix), "radix", words.radix, "a whole number is allowed"},
+      {parse_bytes(words.shared_memory, &core->shared_memory), "shared_memory", words.shared_memory,
+       "a number of bytes is allowed, as 2m"},
       {parse_seconds(words.deadline, &core->deadline_s), "deadline", words.deadline, "a number of seconds is allowed"},
       {parse_seconds(words.stall_warning, &core->stall_warning_s), "stall_warning", words.stall_warning,
        "a number of seconds is allowed"},

@@ -24,6 +24,7 @@ gpurdma_runtime::gpurdma_runtime(const gpurdma_settings_t& settings, const gpurd
     : host(host),
       forced(forced_by(settings)),
       tuning(before_builtin(parse_tuning(settings.tuning ? settings.tuning : "").rows)),
+      transport(settings.shared_memory),
       engine(transport, counters, {settings.deadline_s, settings.stall_warning_s, SIZE_MAX},
              {[](void* context) { static_cast<gpurdma_runtime*>(context)->host.progress(); },
               [](void* context, const Plan& plan) { static_cast<gpurdma_runtime*>(context)->plans.release(&plan); },

@@ -10,7 +10,7 @@
 #include "coll/selection.h"
 #include "engine/engine.h"
 #include "gpurdma.h"
-#include "transport/ucx.h"
+#include "transport/router.h"
 
 struct gpurdma_runtime {
   gpurdma_runtime(const gpurdma_settings_t& settings, const gpurdma_host_t& host);
@@ -21,7 +21,7 @@ struct gpurdma_runtime {
   gpurdma::Counters counters;
   gpurdma::Layouts layouts;
   gpurdma::PlanCache plans;
-  gpurdma::UcxTransport transport;
+  gpurdma::Router transport;
   gpurdma::Engine engine;
   int progress_level = 0;   // what host.set_progress was told last
   unsigned idle_polls = 0;  // since something was active, for lowering it again

@@ -14,6 +14,7 @@
 #include "coll/tuning_file.h"
 #include "gpurdma.h"
 #include "guard.h"
+#include "transport/arena.h"
 
 namespace gpurdma {
 namespace {
@@ -82,7 +83,7 @@ extern "C" {
 const char* gpurdma_status_text(int status) { return text(Status(status)); }
 
 void gpurdma_settings_default(gpurdma_settings_t* settings) {
-  *settings = {95, GPURDMA_SCOPE_AUTO, "auto", 0, 0, 0, "", "", 0.0, 60.0, int(log::Level::warn)};
+  *settings = {95, GPURDMA_SCOPE_AUTO, "auto", 0, 0, 0, "", "", 2 * 1024 * 1024, 0.0, 60.0, int(log::Level::warn)};
 }
 
 const char* gpurdma_algorithm_names(void) { return algorithm_names(Collective::allreduce); }
@@ -116,6 +117,9 @@ int gpurdma_settings_check(const gpurdma_settings_t* s, char* message, size_t si
         "one "
         "repeated), %%N (rank modulo N)",
         s->test_nodes);
+  if (s->shared_memory != 0 && (s->shared_memory < Arena::kLeast || s->shared_memory > Arena::kMost))
+    return bad("shared_memory is %zu; allowed are 0 (none) and %zu to %zu bytes", s->shared_memory, Arena::kLeast,
+               Arena::kMost);
   if (!std::isfinite(s->deadline_s) || s->deadline_s < 0)
     return bad("deadline is %g; allowed are 0 (none) and any positive number of seconds", s->deadline_s);
   if (!std::isfinite(s->stall_warning_s) || s->stall_warning_s < 0)

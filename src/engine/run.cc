@@ -12,6 +12,10 @@ namespace gpurdma {
 
 using Kind = PlanOp::Kind;
 
+namespace {
+constexpr size_t kPart = 4096;  // bytes
+}
+
 Run::Run(uint32_t slot, Transport& transport, Mailbox& mailbox, Counters& counters)
     : slot_(slot), transport_(transport), mailbox_(mailbox), counters_(counters) {}
 
@@ -137,12 +141,46 @@ void Run::enqueue(uint32_t op) {
 void Run::work(uint32_t op) {
   if (status_ == Status::ok) {
     const PlanOp& o = plan_->ops()[op];
-    if (o.kind == Kind::copy)
-      std::memcpy(at(o.dst), at(o.a), o.dst.n * element_);
-    else
-      reduce_(at(o.dst), at(o.a), at(o.b), o.dst.n);
+    if (o.kind == Kind::reduce) return reduce(op, at(o.a), at(o.b));
+    std::memcpy(at(o.dst), at(o.a), o.dst.n * element_);
   }
   finish(op);
+}
+
+// Does a reduction whose operands lie at a and b. Where its result is sent next, and can be sent now, it is written to
+// the peer's slot as well, in the same pass.
+void Run::reduce(uint32_t op, const char* a, const char* b) {
+  const PlanOp& o = plan_->ops()[op];
+  const uint32_t send = o.consumer;
+  Flow* const flow = send == Plan::kNone ? nullptr : &flows_[plan_->ops()[send].peer];
+  const size_t bytes = o.dst.n * element_;
+  void* const slot =
+      flow && can_send_after(op, *flow) ? transport_.reserve(comm_->link(flow->peer->rank).peer, bytes) : nullptr;
+  if (!slot) {
+    reduce_(at(o.dst), a, b, o.dst.n);
+    return finish(op);
+  }
+  // Parts of a size that stays in the first-level cache until it is copied.
+  const size_t part = std::max<size_t>(kPart / element_, 1);
+  for (size_t i = 0; i < o.dst.n; i += part) {
+    const size_t n = std::min(part, o.dst.n - i), from = i * element_;
+    reduce_(at(o.dst) + from, a + from, b + from, n);
+    std::memcpy(static_cast<char*>(slot) + from, at(o.dst) + from, n * element_);
+  }
+  const Link& link = comm_->link(flow->peer->rank);
+  counters_.sent_bytes[int(link.path)] += bytes;
+  transport_.commit(link.peer, header_of(send, Header::Kind::data), bytes);
+  ++flow->next_send;
+  finish(op, send);
+  finish(send);
+  issue_sends(*flow);
+}
+
+// Whether the send that `op` feeds would go out as soon as `op` has ended.
+bool Run::can_send_after(uint32_t op, const Flow& flow) const {
+  const uint32_t send = plan_->ops()[op].consumer, position = plan_->ops()[send].position;
+  return waits_[send] == 1 && position == flow.next_send && position < flow.may_send && !flow.lost &&
+         flow.sends_in_flight < kSendsInFlight;
 }
 
 // ---- sending ----
@@ -158,14 +196,18 @@ void Run::issue_sends(Flow& flow) {
   }
 }
 
+Header Run::header_of(uint32_t send, Header::Kind kind) const {
+  const PlanOp& o = plan_->ops()[send];
+  return {number_.bits(), comm_->link(flows_[o.peer].peer->rank).handle, uint32_t(comm_->rank), o.position, kind};
+}
+
 void Run::issue_send(Flow& flow, uint32_t op) {
   if (flow.lost) return finish(op);
   const PlanOp& o = plan_->ops()[op];
   const Link& link = comm_->link(flow.peer->rank);
   const bool good = status_ == Status::ok;
   const size_t bytes = good ? o.a.n * element_ : 0;
-  const Header header{number_.bits(), link.handle, uint32_t(comm_->rank), o.position,
-                      good ? Header::Kind::data : Header::Kind::failed};
+  const Header header = header_of(op, good ? Header::Kind::data : Header::Kind::failed);
   counters_.sent_bytes[int(link.path)] += bytes;
   switch (transport_.send(link.peer, header, good ? at(o.a) : nullptr, bytes, token(op))) {
     case Transport::Sent::done:
@@ -288,11 +330,9 @@ void Run::take_here(uint32_t op, const Payload& payload) {
   }
   const PlanOp& r = plan_->ops()[next];
   const bool left = r.a.buf == Buf::scratch && r.a.at == o.dst.at;
-  const void* a = left ? payload.data : at(r.a);
-  const void* b = left ? at(r.b) : payload.data;
-  reduce_(at(r.dst), a, b, r.dst.n);
+  const char* data = static_cast<const char*>(payload.data);
   finish(op, next);
-  finish(next);
+  reduce(next, left ? data : at(r.a), left ? at(r.b) : data);
 }
 
 void Run::take_offer(Flow& flow, uint32_t op, const Payload& payload) {

@@ -140,6 +140,9 @@ class Run {
   void take_parked(Flow& flow);
   void drop(const Payload& payload);
   void work(uint32_t op);
+  void reduce(uint32_t op, const char* a, const char* b);
+  bool can_send_after(uint32_t op, const Flow& flow) const;
+  Header header_of(uint32_t send, Header::Kind kind) const;
   void finish(uint32_t op, uint32_t except = Plan::kNone);
   void fail(Status why, int rank, const char* what);
   void lose(Flow& flow);

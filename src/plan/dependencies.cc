@@ -68,8 +68,13 @@ class Derivation {
       ops_[writer].consumer = now_;
       return;
     }
+    if (one_writer && writer != kNone && forwards(slice, ops_[writer])) {
+      ops_[writer].consumer = now_;
+      return;
+    }
     for (uint32_t i = first; i < last; ++i) {
-      if (states_[i].writer != kNone) ops_[states_[i].writer].consumer = kNoConsumer;
+      if (states_[i].writer != kNone && ops_[states_[i].writer].kind == PlanOp::Kind::recv)
+        ops_[states_[i].writer].consumer = kNoConsumer;
     }
   }
 
@@ -78,6 +83,12 @@ class Derivation {
     const PlanOp& op = ops_[now_];
     return writer.kind == PlanOp::Kind::recv && writer.consumer == kNone && op.kind == PlanOp::Kind::reduce &&
            slice.buf == Buf::scratch && same(slice, writer.dst) && !overlap(slice, op.dst);
+  }
+
+  // Whether the operation at hand is the first send of all that the reduce `writer` wrote.
+  bool forwards(const Slice& slice, const PlanOp& writer) const {
+    return writer.kind == PlanOp::Kind::reduce && writer.consumer == kNone && ops_[now_].kind == PlanOp::Kind::send &&
+           same(slice, writer.dst);
   }
 
   void write(const Slice& slice) {

@@ -16,7 +16,7 @@ struct Dependencies {
   std::vector<uint32_t> earlier;  // which ones, each once: first those of operation 0, then those of operation 1, ...
 };
 
-// Also fills in each recv's `consumer`.
+// Also fills in the `consumer` of receives and reductions.
 Dependencies derive_dependencies(Span<PlanOp> ops);
 
 }  // namespace gpurdma

@@ -32,7 +32,7 @@ struct PlanOp {
   Kind kind;
   uint32_t peer;      // send, recv: index into peers()
   uint32_t position;  // send, recv: this is the position-th message to (from) that peer, from 0
-  uint32_t consumer;  // recv: see Plan::kNone
+  uint32_t consumer;  // recv, reduce: see Plan::kNone
   Slice dst, a, b;
 };
 
@@ -40,7 +40,9 @@ class Plan {
  public:
   // No operation. A recv's `consumer` is the one reduce that reads what it receives, where that is the only reader,
   // reads exactly the slice received as one of its operands, writes elsewhere, and the slice lies in scratch: the
-  // engine may then reduce straight from the message, and the slice itself is never written. Otherwise kNone.
+  // engine may then reduce straight from the message, and the slice itself is never written. A reduce's `consumer` is
+  // the first send of exactly the slice that it writes: the engine may write the result into the message in the same
+  // pass. Otherwise kNone.
   static constexpr uint32_t kNone = UINT32_MAX;
 
   // All that is exchanged with one other rank, in program order.

@@ -70,6 +70,12 @@ class Transport {
   // kInline bytes always travel with the message and arrive as data. The header is copied.
   static constexpr size_t kInline = 8192;
   virtual Sent send(PeerId peer, const Header& header, const void* data, size_t bytes, Token token) = 0;
+  // The slot that the next message to that peer would travel in, for the caller to write the payload there itself: so a
+  // result goes out in the pass that computes it. nullptr: there is none now, or not for so many bytes; send() then.
+  // Aligned to at least 32 bytes. Followed by commit() at once, or by nothing.
+  virtual void* reserve(PeerId peer, size_t bytes) = 0;
+  // Sends what was written to the reserved slot. The header is copied.
+  virtual void commit(PeerId peer, const Header& header, size_t bytes) = 0;
   // Brings an offered payload to [data, data + bytes). Same results as send.
   virtual Sent fetch(void* offer, void* data, size_t bytes, Token token) = 0;
   // Declines an offered payload; the sender's send completes as if it had arrived.

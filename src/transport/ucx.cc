@@ -1,5 +1,7 @@
 #include "transport/ucx.h"
 
+#include <unistd.h>
+
 #include <cstring>
 
 #include "base/clock.h"
@@ -50,7 +52,6 @@ Status UcxTransport::start() {
     GPURDMA_LOG(error, "UCX refused a message handler: %s", ucs_status_string(status));
     return started_ = Status::transport;
   }
-  own_ = ProcessIdentity::own();
   ucp_address_t* ucx_address = nullptr;
   size_t bytes = 0;
   status = ucp_worker_get_address(worker_.get(), &ucx_address, &bytes);
@@ -58,9 +59,10 @@ Status UcxTransport::start() {
     GPURDMA_LOG(error, "UCX gave no address: %s", ucs_status_string(status));
     return started_ = Status::transport;
   }
-  address_.resize(sizeof own_ + bytes);
-  std::memcpy(address_.data(), &own_, sizeof own_);
-  std::memcpy(address_.data() + sizeof own_, ucx_address, bytes);
+  const auto pid = uint32_t(getpid());
+  address_.resize(sizeof pid + bytes);
+  std::memcpy(address_.data(), &pid, sizeof pid);
+  std::memcpy(address_.data() + sizeof pid, ucx_address, bytes);
   ucp_worker_release_address(worker_.get(), ucx_address);
   return Status::ok;
 }
@@ -76,28 +78,22 @@ Status UcxTransport::address(Span<const char>* bytes) {
 Status UcxTransport::connect(Span<const char> address, PeerId* peer) {
   const Status status = start();
   if (status != Status::ok) return status;
-  ProcessIdentity process;
-  if (address.size() <= sizeof process) return Status::invalid;
-  std::memcpy(&process, address.data(), sizeof process);
-  for (const Endpoint& known : endpoints_) {
-    if (std::memcmp(&known.process, &process, sizeof process) != 0) continue;
-    if (known.lost) return Status::peer_lost;
-    *peer = known.id;
-    return Status::ok;
-  }
+  uint32_t pid;  // for messages to the user
+  if (address.size() <= sizeof pid) return Status::invalid;
+  std::memcpy(&pid, address.data(), sizeof pid);
   const PeerId id = PeerId(endpoints_.size());
-  endpoints_.push_back({this, id, process, ProcessWatch(process, own_), nullptr, Path::self, false});
+  endpoints_.push_back({this, id, pid, nullptr, Path::self, false});
   Endpoint& endpoint = endpoints_.back();
-  const auto* ucx_address = reinterpret_cast<const ucp_address_t*>(address.data() + sizeof process);
+  const auto* ucx_address = reinterpret_cast<const ucp_address_t*>(address.data() + sizeof pid);
   const ucs_status_t opened = open(endpoint, ucx_address);
   if (opened != UCS_OK) {
     GPURDMA_LOG(error, "no way to process %u: %s; do both ends allow the same transports (UCX_TLS, UCX_NET_DEVICES)?",
-                process.pid, ucs_status_string(opened));
+                pid, ucs_status_string(opened));
     endpoint.lost = true;
     return Status::peer_lost;
   }
   if (endpoint.path == Path::tcp)
-    GPURDMA_LOG(info, "process %u is reached over TCP: bytes pass the kernel and both CPUs", process.pid);
+    GPURDMA_LOG(info, "process %u is reached over TCP: bytes pass the kernel and both CPUs", pid);
   *peer = id;
   return Status::ok;
 }
@@ -133,17 +129,9 @@ void UcxTransport::lose(Endpoint& endpoint) {
 void UcxTransport::on_error(void* arg, ucp_ep_h, ucs_status_t status) {
   Endpoint& endpoint = *static_cast<Endpoint*>(arg);
   if (!endpoint.lost && endpoint.transport->inbox_)
-    GPURDMA_LOG(error, "process %u was lost over %s: %s", endpoint.process.pid, name_of(endpoint.path),
+    GPURDMA_LOG(error, "process %u was lost over %s: %s", endpoint.pid, name_of(endpoint.path),
                 ucs_status_string(status));
   endpoint.transport->lose(endpoint);
-}
-
-void UcxTransport::check_peers() {
-  for (Endpoint& endpoint : endpoints_) {
-    if (endpoint.lost || endpoint.watch.alive()) continue;
-    GPURDMA_LOG(error, "process %u on this node is dead", endpoint.process.pid);
-    lose(endpoint);
-  }
 }
 
 void UcxTransport::abandon(PeerId peer) {
@@ -212,8 +200,7 @@ Transport::Sent UcxTransport::send(PeerId peer, const Header& header, const void
   const ucs_status_ptr_t request = post(*flight);
   if (request == nullptr) return Sent::done;
   if (UCS_PTR_IS_ERR(request)) {
-    GPURDMA_LOG(error, "a message to process %u failed: %s", endpoint.process.pid,
-                ucs_status_string(UCS_PTR_STATUS(request)));
+    GPURDMA_LOG(error, "a message to process %u failed: %s", endpoint.pid, ucs_status_string(UCS_PTR_STATUS(request)));
     return Sent::failed;
   }
   free_ = flight->next;

@@ -1,15 +1,14 @@
 // UcxTransport: messages as UCP active messages, on a context and worker of our own, with one endpoint per peer
 // process.
 //
-// UCX starts when address() is first called, endpoints are made when connect() first names a process, and both go in
-// the reverse order when the transport does. Why active messages and not tags: the receiver reduces straight out of
+// UCX starts when address() is first called, connect() makes an endpoint each time, and both go in the reverse order
+// when the transport does. Why active messages and not tags: the receiver reduces straight out of
 // UCX's memory, and matching is the engine's own (decisions.md). Not thread-safe.
 #pragma once
 #include <deque>
 #include <memory>
 #include <vector>
 
-#include "transport/process.h"
 #include "transport/transport.h"
 #include "transport/ucx_worker.h"
 
@@ -26,17 +25,18 @@ class UcxTransport final : public Transport {
   Path path(PeerId peer) const override { return endpoints_[peer].path; }
   Sent send(PeerId peer, const Header& header, const void* data, size_t bytes, Token token) override;
   Sent fetch(void* offer, void* data, size_t bytes, Token token) override;
+  void* reserve(PeerId, size_t) override { return nullptr; }  // UCX has slots of its own
+  void commit(PeerId, const Header&, size_t) override {}
   void refuse(void* offer) override;
   int progress() override;
-  void check_peers() override;
+  void check_peers() override {}  // see router.h
   void abandon(PeerId peer) override;
 
  private:
   struct Endpoint {
     UcxTransport* transport;
     PeerId id;
-    ProcessIdentity process;
-    ProcessWatch watch;
+    uint32_t pid;
     ucp_ep_h handle;
     Path path;
     bool lost;
@@ -83,7 +83,6 @@ class UcxTransport final : public Transport {
   Inbox* inbox_ = nullptr;
   Status started_ = Status::unsupported;  // not tried yet
   UcxWorker worker_;
-  ProcessIdentity own_{};
   std::vector<char> address_;
   std::deque<Endpoint> endpoints_;  // by PeerId
   std::vector<PeerId> abandoned_;   // to be closed by progress()

@@ -27,6 +27,14 @@ gpurdma_settings_t defaults() {
   return settings;
 }
 
+// Without shared memory of our own.
+gpurdma_settings_t over_ucx(const char* transports) {
+  setenv("UCX_TLS", transports, 1);
+  gpurdma_settings_t settings = defaults();
+  settings.shared_memory = 0;
+  return settings;
+}
+
 int allreduce(procs::Rank& self, const std::vector<int>& in, std::vector<int>& out) {
   return gpurdma_allreduce(self.comm, in.data(), out.data(), in.size(), int(Op::sum), int(Type::int32));
 }
@@ -50,12 +58,13 @@ uint64_t counter(procs::Rank& self, const char* name) {
   return UINT64_MAX;
 }
 
-TEST(Processes, EveryAlgorithmOverSharedMemory) {
+// Every algorithm of the catalogue on some rank counts and sizes.
+void every_algorithm(const gpurdma_settings_t& base) {
   for (const gpurdma::Algorithm& algorithm : gpurdma::catalogue()) {
     for (const int ranks : {1, 2, 3, 5}) {
       EXPECT_EQ(procs::run(ranks, kTimeout,
                            [&](procs::Rank& self) {
-                             gpurdma_settings_t settings = defaults();
+                             gpurdma_settings_t settings = base;
                              settings.algorithm = algorithm.name;
                              self.open(settings);
                              for (const size_t count : {0, 1, 2, 3, 17, 1000, 2049, 20000, 300000})
@@ -70,11 +79,58 @@ TEST(Processes, EveryAlgorithmOverSharedMemory) {
   }
 }
 
+TEST(Processes, EveryAlgorithmOverSharedMemory) { every_algorithm(defaults()); }
+
+TEST(Processes, EveryAlgorithmOverSharedMemoryOfUcx) {
+  const char* const before = getenv("UCX_TLS");
+  every_algorithm(over_ucx("posix,cma,self"));
+  before ? setenv("UCX_TLS", before, 1) : unsetenv("UCX_TLS");
+}
+
+// Pieces larger than our slots go over UCX, and arrive between the small ones of the same operations.
+TEST(Processes, PiecesTooLargeForASlotGoOverUcx) {
+  gpurdma_settings_t settings = defaults();
+  settings.piece = size_t(1) << 20;
+  every_algorithm(settings);
+}
+
+// More ranks than lanes in an arena, each with bulk data for the others.
+TEST(Processes, WhatFindsNoLaneGoesOverUcx) {
+  EXPECT_EQ(procs::run(6, kTimeout,
+                       [](procs::Rank& self) {
+                         gpurdma_settings_t settings = defaults();
+                         settings.shared_memory = size_t(1) << 20;  // two lanes
+                         settings.algorithm = "doubling";
+                         self.open(settings);
+                         for (int i = 0; i < 20; ++i)
+                           if (const int bad = check_sum(self, 20000)) return bad;
+                         self.barrier();
+                         self.close();
+                         return 0;
+                       }),
+            0);
+}
+
+TEST(Processes, ARankWithoutUcxWorksInSharedMemory) {
+  EXPECT_EQ(procs::run(3, kTimeout,
+                       [](procs::Rank& self) {
+                         if (self.rank == 1) setenv("UCX_TLS", "no_such_transport", 1);
+                         gpurdma_settings_t settings = defaults();
+                         settings.verbose = 0;
+                         self.open(settings);
+                         for (const size_t count : {1, 1000, 100000})
+                           if (const int bad = check_sum(self, count)) return bad;
+                         self.barrier();
+                         self.close();
+                         return 0;
+                       }),
+            0);
+}
+
 TEST(Processes, PathsAreCountedWhereBytesPassed) {
   const auto over = [](const char* transports, const char* path) {
     return procs::run(2, kTimeout, [&](procs::Rank& self) {
-      setenv("UCX_TLS", transports, 1);
-      gpurdma_settings_t settings = defaults();
+      gpurdma_settings_t settings = transports ? over_ucx(transports) : defaults();
       settings.algorithm = "doubling";
       settings.verbose = 0;
       self.open(settings);
@@ -88,6 +144,7 @@ TEST(Processes, PathsAreCountedWhereBytesPassed) {
       return 0;
     });
   };
+  EXPECT_EQ(over(nullptr, "shared_memory"), 0);
   EXPECT_EQ(over("posix,cma,self", "shared_memory"), 0);
   EXPECT_EQ(over("tcp,self", "tcp"), 0);
 }
@@ -144,9 +201,8 @@ int ends_closed(procs::Rank& self, size_t count) {
 void peer_dies(const char* transports, size_t count) {
   constexpr int kRanks = 4;
   const int bad = procs::run(kRanks, kTimeout, [&](procs::Rank& self) {
-    if (transports) setenv("UCX_TLS", transports, 1);
     setenv("UCX_KEEPALIVE_INTERVAL", "1s", 0);
-    gpurdma_settings_t settings = defaults();
+    gpurdma_settings_t settings = transports ? over_ucx(transports) : defaults();
     settings.verbose = 0;
     self.open(settings);
     if (const int wrong = check_sum(self, count)) return wrong;
@@ -163,8 +219,10 @@ void peer_dies(const char* transports, size_t count) {
   EXPECT_EQ(bad, 1) << "only rank 1, which was killed, ends badly";
 }
 
-TEST(Processes, DeadPeerInSharedMemorySmall) { peer_dies("posix,cma,self", 1); }
-TEST(Processes, DeadPeerInSharedMemoryLarge) { peer_dies("posix,cma,self", 1000000); }
+TEST(Processes, DeadPeerInSharedMemorySmall) { peer_dies(nullptr, 1); }
+TEST(Processes, DeadPeerInSharedMemoryLarge) { peer_dies(nullptr, 1000000); }
+TEST(Processes, DeadPeerOverSharedMemoryOfUcxSmall) { peer_dies("posix,cma,self", 1); }
+TEST(Processes, DeadPeerOverSharedMemoryOfUcxLarge) { peer_dies("posix,cma,self", 1000000); }
 TEST(Processes, DeadPeerOverTcp) { peer_dies("tcp,self", 30000); }
 
 TEST(Processes, DeadlineEndsAWaitForAnAbsentRank) {
@@ -195,9 +253,8 @@ TEST(Processes, DeadlineEndsAWaitForAnAbsentRank) {
 TEST(Processes, ARankWithoutUcxFailsAll) {
   EXPECT_EQ(procs::run(3, kTimeout,
                        [](procs::Rank& self) {
-                         gpurdma_settings_t settings = defaults();
+                         gpurdma_settings_t settings = over_ucx(self.rank == 1 ? "no_such_transport" : "all");
                          settings.verbose = 0;
-                         if (self.rank == 1) setenv("UCX_TLS", "no_such_transport", 1);
                          self.open(settings);
                          std::vector<int> in(10, 1), out(10);
                          if (allreduce(self, in, out) == GPURDMA_OK) return 2;

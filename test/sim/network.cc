@@ -42,6 +42,7 @@ Behaviour Behaviour::draw(Random& random) {
   b.offered = some();
   b.fetch_pending = some();
   b.misaligned = some();
+  b.slots = some();
   b.window = random.one_of(std::vector<uint64_t>{1, 2, 8, 1000});
   return b;
 }
@@ -49,10 +50,10 @@ Behaviour Behaviour::draw(Random& random) {
 std::string Behaviour::text() const {
   return format(
       "delay 1..%llu, %llu times as long between nodes, in order %u%%, pending %u%%, offered %u%%, fetch pending %u%%, "
-      "misaligned %u%%, window %llu, "
+      "misaligned %u%%, window %llu, slots %u%%, "
       "errors %u%%",
       static_cast<unsigned long long>(longest_delay), static_cast<unsigned long long>(distance), in_order, pending,
-      offered, fetch_pending, misaligned, static_cast<unsigned long long>(window), errors);
+      offered, fetch_pending, misaligned, static_cast<unsigned long long>(window), slots, errors);
 }
 
 // ---- network ----
@@ -165,6 +166,24 @@ Transport::Sent Port::send(PeerId id, const Header& header, const void* data, si
   else
     put_on_wire(message);
   return pending ? Sent::pending : Sent::done;
+}
+
+void* Port::reserve(PeerId id, size_t bytes) {
+  slot_.reset();  // of its last user, who did not commit
+  if (id >= peers_.size() || peers_[id].gone) return nullptr;
+  if (on_the_wire_ >= network_.behaviour_.window || !network_.random_.percent(network_.behaviour_.slots))
+    return nullptr;
+  slot_ = std::make_unique<std::vector<char>>(bytes, char(kPoison));
+  slot_peer_ = id;
+  return slot_->data();
+}
+
+void Port::commit(PeerId id, const Header& header, size_t bytes) {
+  if (!slot_ || id != slot_peer_ || bytes != slot_->size())
+    return network_.complain(format("rank %d commits %zu bytes to peer %u without a slot for them", rank_, bytes, id));
+  put_on_wire(std::make_shared<Message>(Message{this, peers_[id].rank, header, nullptr, bytes, kNoToken,
+                                                std::move(*slot_), false, false, nullptr, kNoToken}));
+  slot_.reset();
 }
 
 void Port::put_on_wire(const MessagePtr& message) {

@@ -30,6 +30,7 @@ struct Behaviour {
   unsigned fetch_pending = 50;
   unsigned misaligned = 50;  // payloads at odd addresses
   uint64_t window = 8;       // messages of a port on the wire; the others queue
+  unsigned slots = 50;       // times that the next message's slot can be reserved
   unsigned errors = 0;       // sends and fetches that fail, though nobody is lost
 
   static Behaviour draw(Random& random);
@@ -47,6 +48,8 @@ class Port final : public Transport {
   Status connect(Span<const char> address, PeerId* peer) override;
   Path path(PeerId peer) const override { return Path(1 + peer % 3); }
   Sent send(PeerId peer, const Header& header, const void* data, size_t bytes, Token token) override;
+  void* reserve(PeerId peer, size_t bytes) override;
+  void commit(PeerId peer, const Header& header, size_t bytes) override;
   Sent fetch(void* offer, void* data, size_t bytes, Token token) override;
   void refuse(void* offer) override;
   int progress() override;
@@ -90,7 +93,9 @@ class Port final : public Transport {
   std::vector<MessagePtr> sending_;  // whose ends the engine waits for
   std::vector<MessagePtr> offers_;   // to us: until fetched, or refused
   std::vector<MessagePtr> fetching_;
-  std::queue<MessagePtr> waiting_;  // for the window
+  std::queue<MessagePtr> waiting_;           // for the window
+  std::unique_ptr<std::vector<char>> slot_;  // what reserve() gave last
+  PeerId slot_peer_ = 0;
   uint64_t on_the_wire_ = 0;
   std::vector<std::shared_ptr<std::function<void()>>> due_;  // run by progress()
 };

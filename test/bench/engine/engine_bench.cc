@@ -25,6 +25,8 @@ class NoTransport final : public Transport {
     ++sent;
     return Sent::done;
   }
+  void* reserve(PeerId, size_t) override { return nullptr; }
+  void commit(PeerId, const Header&, size_t) override {}
   Sent fetch(void*, void*, size_t, Token) override { return Sent::done; }
   void refuse(void*) override {}
   int progress() override { return 0; }

@@ -116,6 +116,110 @@ Plan receive_and_reduce(bool lower) {
   });
 }
 
+// Rank 1 of a chain: what comes from rank 0 is reduced and sent to rank 2.
+Plan reduce_and_send(size_t n = 3) {
+  return plan_of(1, 3, [n](Plan& p) {
+    const Slice slot = p.scratch(n);
+    p.recv(slot, 0);
+    p.reduce(out(0, n), slot, in(0, n));
+    p.send(2, out(0, n));
+  });
+}
+
+TEST(Forwarding, WritesTheResultToTheSlotAndToItsPlace) {
+  Rig rig(1, 3);
+  rig.transport.slot.resize(3000, -1);
+  const Plan plan = reduce_and_send(3000);  // more than one part
+  Ints from_left(3000, 7);
+  rig.begin(plan);
+  rig.credit(2, 1);
+  rig.data(0, 0, from_left);
+  const auto data = rig.transport.of_kind(Header::Kind::data);
+  ASSERT_EQ(data.size(), 1u);
+  EXPECT_EQ(data[0].data, rig.transport.slot.data());
+  EXPECT_EQ(data[0].bytes, 12000u);
+  EXPECT_EQ(data[0].peer, 12u);
+  EXPECT_EQ(data[0].header.comm, 102u);
+  EXPECT_EQ(data[0].header.position, 0u);
+  EXPECT_EQ(data[0].header.operation, rig.number.bits());
+  for (int i = 0; i < 3000; ++i) {
+    ASSERT_EQ(rig.output[size_t(i)], 8 + i);
+    ASSERT_EQ(rig.transport.slot[size_t(i)], 8 + i);
+  }
+  EXPECT_EQ(rig.ended(), Status::ok);
+  EXPECT_EQ(rig.counters.sent_bytes[int(Path::rdma)], 12000u);
+}
+
+TEST(Forwarding, SendsFromMemoryWhereThereIsNoSlot) {
+  Rig rig(1, 3);
+  const Plan plan = reduce_and_send();
+  rig.begin(plan);
+  rig.data(0, 0, {7, 7, 7});
+  EXPECT_EQ(rig.transport.reservations, 1);
+  ASSERT_EQ(rig.sent(), 1u);
+  EXPECT_EQ(rig.transport.sent[0].data, rig.output.data());
+  EXPECT_EQ(rig.ended(), Status::ok);
+}
+
+TEST(Forwarding, DoesNotOvertakeAnEarlierSendNorGoWithoutCredit) {
+  Rig rig(1, 3);
+  rig.transport.slot.resize(kBulk);
+  const Plan behind = plan_of(1, 3, [](Plan& p) {
+    const Slice slot = p.scratch(1), first = p.scratch(1);
+    p.recv(first, 0);
+    p.recv(slot, 0);
+    p.send(2, first);
+    p.reduce(out(0, 1), slot, in(0, 1));
+    p.send(2, out(0, 1));
+  });
+  rig.begin(behind);
+  rig.data(0, 1, {7});
+  EXPECT_EQ(rig.transport.reservations, 0) << "the first send has not gone";
+  rig.data(0, 0, {5});
+  ASSERT_EQ(rig.sent(), 2u);
+  EXPECT_EQ(rig.transport.sent[1].data, rig.output.data());
+  EXPECT_EQ(rig.ended(), Status::ok);
+
+  const Plan bulk = reduce_and_send(kBulk);
+  Ints values(kBulk, 1);
+  rig.begin(bulk);
+  const size_t before = rig.transport.of_kind(Header::Kind::data).size();
+  rig.data(0, 0, values);
+  EXPECT_EQ(rig.transport.reservations, 0) << "no credit";
+  rig.credit(2, 1);
+  EXPECT_EQ(rig.transport.of_kind(Header::Kind::data).size(), before + 1);
+  EXPECT_EQ(rig.ended(), Status::ok);
+}
+
+TEST(Forwarding, WhatIsBehindItGoesOutToo) {
+  Rig rig(1, 3);
+  rig.transport.slot.resize(1);
+  const Plan plan = plan_of(1, 3, [](Plan& p) {
+    const Slice slot = p.scratch(1);
+    p.recv(slot, 0);
+    p.reduce(out(0, 1), slot, in(0, 1));
+    p.send(2, out(0, 1));
+    p.send(2, in(5, 2));  // ready from the beginning, but not before
+  });
+  rig.begin(plan);
+  EXPECT_EQ(rig.sent(), 0u);
+  rig.data(0, 0, {7});
+  ASSERT_EQ(rig.sent(), 2u);
+  EXPECT_EQ(rig.transport.sent[1].data, rig.input.data() + 5);
+  EXPECT_EQ(rig.ended(), Status::ok);
+}
+
+TEST(Forwarding, AFailedOperationSendsItsMarkAlone) {
+  Rig rig(1, 3);
+  rig.transport.slot.resize(3);
+  const Plan plan = reduce_and_send();
+  rig.begin(plan);
+  rig.mark(0, 0);
+  EXPECT_EQ(rig.transport.reservations, 0);
+  ASSERT_EQ(rig.transport.of_kind(Header::Kind::failed).size(), 1u);
+  EXPECT_EQ(rig.ended(), Status::remote);
+}
+
 TEST(Receiving, ReducesStraightOutOfTheMessage) {
   for (const bool lower : {true, false}) {
     Rig rig(0, 2);

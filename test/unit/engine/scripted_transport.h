@@ -33,6 +33,8 @@ class ScriptedTransport final : public Transport {
   // How it is answered. Offers are pointers to the payload.
   Sent send_result = Sent::done, fetch_result = Sent::done;
   Status address_result = Status::ok, connect_result = Status::ok;
+  std::vector<int32_t> slot;  // for messages that are reserved; empty: there is none
+  int reservations = 0;
   std::function<int()> on_progress;
   Inbox* inbox = nullptr;
 
@@ -50,6 +52,13 @@ class ScriptedTransport final : public Transport {
   Sent send(PeerId peer, const Header& header, const void* data, size_t bytes, Token token) override {
     sent.push_back({peer, header, data, bytes, token});
     return send_result;
+  }
+  void* reserve(PeerId, size_t bytes) override {
+    ++reservations;
+    return bytes <= slot.size() * sizeof slot[0] ? slot.data() : nullptr;
+  }
+  void commit(PeerId peer, const Header& header, size_t bytes) override {
+    sent.push_back({peer, header, slot.data(), bytes, kNoToken});
   }
   Sent fetch(void* offer, void* data, size_t bytes, Token token) override {
     fetched.push_back({offer, data, bytes, token});

@@ -21,6 +21,8 @@ class Echo final : public Transport {
     answers_.push_back({{header.operation, header.comm, 1, header.position, Header::Kind::data}, {at, at + bytes}});
     return Sent::done;
   }
+  void* reserve(PeerId, size_t) override { return nullptr; }
+  void commit(PeerId, const Header&, size_t) override {}
   Sent fetch(void*, void*, size_t, Token) override { return Sent::failed; }
   void refuse(void*) override {}
   int progress() override {

@@ -89,12 +89,26 @@ uint32_t consumer_of(const Plan& plan, uint32_t recv) {
   return readings == 1 && in.buf == Buf::scratch ? reader : Plan::kNone;
 }
 
+// By elements: the first send of exactly what the reduction writes, all of it as it was written there.
+uint32_t sender_of(const Plan& plan, uint32_t reduce) {
+  const auto ops = plan.ops();
+  const Slice out = ops[reduce].dst;
+  for (uint32_t j = reduce + 1; j < ops.size(); ++j) {
+    const Slice& a = ops[j].a;
+    if (ops[j].kind == Kind::send && a.buf == out.buf && a.at == out.at && a.n == out.n) return j;
+    if (touch(ops[j].dst, out)) return Plan::kNone;
+  }
+  return Plan::kNone;
+}
+
 void check_messages(const Plan& plan) {
   std::vector<std::vector<uint32_t>> sends(plan.size()), recvs(plan.size());
   for (uint32_t i = 0; i < plan.ops().size(); ++i) {
     const PlanOp& op = plan.ops()[i];
     if (op.kind == Kind::recv) {
       ASSERT_EQ(op.consumer, consumer_of(plan, i)) << "of " << i;
+    } else if (op.kind == Kind::reduce) {
+      ASSERT_EQ(op.consumer, sender_of(plan, i)) << "of " << i;
     } else {
       ASSERT_EQ(op.consumer, Plan::kNone);
     }
