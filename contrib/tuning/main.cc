@@ -8,6 +8,7 @@
 #include <mpi.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -40,7 +41,7 @@ Arguments parse(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string option = argv[i];
     if (option == "--quick") {
-      arguments.search.heats = {1500, 0.5e6, kLeastRounds, 1.15};
+      arguments.search.heats = {1500, 0.5e6, 5, 1.25};
       arguments.search.finals = {1500, 1e6, 7, 1.25};
       continue;
     }
@@ -110,6 +111,13 @@ void report(const Result& result, double spread) {
     std::printf("%10s %12.2f %12.2f %7.2f   %s\n", in_units(result.sizes[i]).c_str(), us[i],
                 result.builtin_timings[i].us, us[i] / result.builtin_timings[i].us, to_text(result.table[i]).c_str());
   }
+  std::vector<double> noise;
+  for (const Timing& timing : result.table_timings) noise.push_back(timing.noise);
+  std::sort(noise.begin(), noise.end());
+  if (noise[noise.size() / 2] > kMostNoise)
+    std::printf(
+        "warning: times varied by %.0f %%: something else ran on this machine, run this again when it is quiet\n",
+        100 * noise[noise.size() / 2]);
   for (const size_t i : cliffs(us, spread))
     std::printf(
         "warning: %s bytes take longer than %s bytes, %.2f us and %.2f us: run this again on a quiet machine; if it "

@@ -42,7 +42,7 @@ void give_up(std::vector<Runner>& runners, double factor) {
 std::vector<Timing> race(Stopwatch& stopwatch, size_t bytes, const std::vector<Candidate>& candidates,
                          const Effort& effort) {
   constexpr double kHopeless = 3;  // times the best, by the best of a few first blocks
-  constexpr int kFirstBlocks = 3;
+  constexpr int kFirstBlocks = 2;
   std::vector<Runner> runners(candidates.size());
   for (size_t i = 0; i < candidates.size(); ++i) {
     stopwatch.check(candidates[i], bytes);
@@ -55,15 +55,16 @@ std::vector<Timing> race(Stopwatch& stopwatch, size_t bytes, const std::vector<C
       if (calls > 1) us = std::min(us, stopwatch.block_us(candidates[i], bytes, calls));
     }
   }
-  give_up(runners, kHopeless);
+  // Only where it saves much: later rounds judge better.
+  if (best_us(runners) > effort.block_us) give_up(runners, kHopeless);
 
-  const int calls = calls_for(effort.block_us, best_us(runners));
   double spent_us = 0;
   for (int round = 0; round < effort.rounds; ++round) {
     if (round >= kLeastRounds && spent_us > effort.budget_us) break;
     for (size_t n = 0; n < candidates.size(); ++n) {
       const size_t i = (n + size_t(round)) % candidates.size();
       if (runners[i].out) continue;
+      const int calls = calls_for(effort.block_us, runners[i].first_us);
       runners[i].blocks.push_back(stopwatch.block_us(candidates[i], bytes, calls));
       spent_us += calls * runners[i].blocks.back();
     }
