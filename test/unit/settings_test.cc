@@ -109,6 +109,46 @@ TEST(Activation, ARankThatIsNotAbleIsNamed) {
   EXPECT_STREQ(verdict.reason, "gpurdma is missing or could not start on rank 2");
 }
 
+// All combinations of three processes: the verdict is active or not by the rules alone, in whatever order they come.
+TEST(Activation, TruthTable) {
+  struct Kind {
+    const char* name;
+    uint64_t key;
+    int group;  // that agree with each other; 0: not able
+    bool named;
+  };
+  const gpurdma_settings_t s = defaults();
+  gpurdma_settings_t ring = s;
+  ring.algorithm = "ring";
+  const uint64_t kGpu = 4, kOtherVersion = uint64_t{1} << 30;
+  const std::vector<Kind> kinds = {{"absent", 0, 0, false},
+                                   {"quiet", key(s, 0), 1, false},
+                                   {"named", key(s, 1), 1, true},
+                                   {"with a GPU", key(s, 0) | kGpu, 1, false},
+                                   {"other settings", key(ring, 1), 2, true},
+                                   {"other version", key(s, 1) ^ kOtherVersion, 3, true}};
+  for (const int scope : {GPURDMA_SCOPE_AUTO, GPURDMA_SCOPE_ALWAYS, GPURDMA_SCOPE_NEVER}) {
+    for (const Kind& a : kinds) {
+      for (const Kind& b : kinds) {
+        for (const Kind& c : kinds) {
+          const bool able = a.group && b.group && c.group;
+          const bool agree = a.group == b.group && b.group == c.group;
+          const bool wanted = scope == GPURDMA_SCOPE_ALWAYS || a.named || b.named || c.named;
+          const gpurdma_verdict_t verdict = decide({a.key, b.key, c.key}, scope);
+          const std::string what = std::string(a.name) + ", " + b.name + ", " + c.name + ", scope " +
+                                   std::to_string(scope) + ": " + verdict.reason;
+          EXPECT_EQ(verdict.active != 0, scope != GPURDMA_SCOPE_NEVER && able && agree && wanted) << what;
+          EXPECT_FALSE(verdict.active && verdict.surprising) << what;
+          if (able) {
+            EXPECT_EQ(verdict.surprising != 0, scope != GPURDMA_SCOPE_NEVER && !agree) << what;
+          }
+          EXPECT_NE(verdict.reason[0], '\0');
+        }
+      }
+    }
+  }
+}
+
 // Whatever decides what runs must be the same on all ranks.
 TEST(Activation, EverySettingThatChoosesMustAgree) {
   const gpurdma_settings_t base = defaults();
