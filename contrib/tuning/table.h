@@ -21,7 +21,7 @@ struct Segment {
 // Covers all sizes by the fewest segments in which the finalist is never slower than the best at that size by more than
 // `spread` (0.03 is 3 %), or by more than the best one's own noise where that is larger, up to kMostNoise. Where
 // several reach equally far it is the one that is faster on the whole.
-constexpr double kMostNoise = 0.1;
+constexpr double kMostNoise = 0.25;
 std::vector<Segment> merge(const std::vector<Measured>& sizes, double spread);
 
 // Sizes, as places in the list, at which a call takes longer than at the next larger one by more than `spread`: there

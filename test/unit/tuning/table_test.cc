@@ -31,7 +31,7 @@ TEST(Merge, WithinTheSpreadTheRowGoesOn) {
 
 TEST(Merge, NoiseWidensTheSpreadWithinBounds) {
   EXPECT_EQ(merged({{100, 200}, {107, 100}, {100, 150}}, 0.03, 0.08), "0-2:0 ");
-  EXPECT_EQ(merged({{100, 200}, {115, 100}, {100, 150}}, 0.03, 0.5), "0-0:0 1-1:1 2-2:0 ");
+  EXPECT_EQ(merged({{100, 200}, {126, 100}, {100, 150}}, 0.03, 0.5), "0-0:0 1-1:1 2-2:0 ");
 }
 
 TEST(Merge, WhoReachesFartherIsTakenThenWhoIsFaster) {
