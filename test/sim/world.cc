@@ -131,7 +131,7 @@ bool World::startable(const Rank& rank, const Line& line) const {
   if (victim && (frozen_ || (victim_waits_ && case_.fault == Fault::absent))) return false;
   if (line.one_at_a_time && line.next > 0 && !line.turns[line.next - 1]->ended) return false;
   return !line.last || std::all_of(rank.lines.begin(), rank.lines.end(), [](const Line& other) {
-    return other.last || (other.next == other.turns.size() && (other.turns.empty() || other.turns.back()->ended));
+    return other.last || std::all_of(other.turns.begin(), other.turns.end(), [](const Turn* t) { return t->ended; });
   });
 }
 
