@@ -10,6 +10,7 @@ int churn();
 int threads();
 int userop();
 int early_free();
+int beneath();
 int big();
 int sessions();
 int spawn();

@@ -1,13 +1,15 @@
 """The list of tests that test/mpi/run runs: what, on how many ranks, with which settings.
 
 A row stands for one test, or with `each` for one test per algorithm of the catalogue, drawn from gpurdma_info, so that
-a new algorithm is tested at once. QUICK fits continuous integration, about three minutes on two cores; FULL is for
-nights.
+a new algorithm is tested at once: all of them, those that have a RADIX, or those that follow the NODES. QUICK fits
+continuous integration, about four minutes on two cores; FULL is for nights.
 """
 import os
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TUNING = os.path.join(HERE, "tuning.txt")
+
+ALL, RADIX, NODES = "allreduce", "has a radix", "follows the nodes"  # what gpurdma_info's line of an algorithm holds
 
 
 class Test:
@@ -16,7 +18,7 @@ class Test:
     can run.
     """
 
-    def __init__(self, name, program, ranks, arguments="", mca=None, active=True, each=False, timeout_s=60, expect=(),
+    def __init__(self, name, program, ranks, arguments="", mca=None, active=True, each="", timeout_s=60, expect=(),
                  allow=(), releases=("4.1", "5.0", "6.0"), why_not=""):
         self.name, self.program, self.ranks, self.arguments = name, program, ranks, arguments.split()
         self.active, self.each, self.timeout_s = active, each, timeout_s
@@ -40,8 +42,9 @@ def gpurdma(**settings):
 
 
 def expand(rows, algorithms):
-    """One test per row, or per row and algorithm."""
-    return [test for row in rows for test in ([row.forced(a) for a in algorithms] if row.each else [row])]
+    """One test per row, or per row and algorithm; algorithms: name to line."""
+    return [test for row in rows for test in
+            ([row.forced(name) for name, line in algorithms.items() if row.each in line] if row.each else [row])]
 
 
 ACTIVE_LINE = r"gpurdma: .*: active: "
@@ -50,6 +53,10 @@ INFO_LINE = r"gpurdma: .* ranks\): (not )?active: "
 
 # Whether gpurdma is active, and that the job goes on where it is not.
 ACTIVATION = [
+    Test("nodes that make no sense", "finalize", 3, mca=gpurdma(test_nodes="2,x"), active=False,
+         expect=[r"gpurdma: .*test_nodes is .2,x.; allowed"]),
+    Test("other nodes on one rank", "finalize", 3, "--other 1 --setting test_nodes --value 2", active=False,
+         expect=[r"gpurdma: .*not active: rank 1 has other settings"]),
     Test("active when named", "finalize", 2, mca=gpurdma(verbose=2), expect=[ACTIVE_LINE], allow=[INFO_LINE]),
     Test("scope always, not named", "finalize", 3, mca={"coll_gpurdma_scope": "always"}),
     Test("scope never, named", "finalize", 3, mca=gpurdma(scope="never"), active=False),
@@ -99,6 +106,7 @@ COMMUNICATORS = [
     # User ops run in the component beneath.
     Test("user ops", "userop", 3, active=False),
     Test("user ops, 4 ranks", "userop", 4, active=False),
+    Test("types that go beneath", "beneath", 3, active=False),
     Test("op and type freed early", "early_free", 3, active=False),
 ]
 
@@ -144,18 +152,35 @@ TUNE = [
 
 UCX = {"pml": "ucx", "pml_ucx_tls": "any", "pml_ucx_devices": "any"}
 
+FEW = "--types MPI_INT,MPI_DOUBLE --ops MPI_SUM,MPI_MAX --counts 0,1,5,37,1000,40003"
+
 QUICK = [
     Test("matrix", "matrix", 4, timeout_s=120),
-    Test("matrix, 3 ranks", "matrix", 3, "--brief", each=True),
-    Test("matrix, 8 ranks", "matrix", 8, "--brief --types MPI_INT,MPI_DOUBLE,MPI_SHORT_INT", each=True, timeout_s=120),
+    Test("matrix, 3 ranks", "matrix", 3, "--brief", each=ALL),
+    Test("matrix, 8 ranks", "matrix", 8, "--brief --types MPI_INT,MPI_DOUBLE,MPI_SHORT_INT", each=ALL, timeout_s=120),
+] + [
+    Test(f"matrix, {ranks} ranks, odd counts", "matrix", ranks,
+         "--types MPI_INT,MPI_DOUBLE --ops MPI_SUM --counts 37,10007", each=ALL) for ranks in (5, 6, 7, 9)
+] + [
+    Test("matrix, a million and three", "matrix", 5, "--types MPI_INT --ops MPI_SUM --counts 1000003", each=ALL),
     Test("matrix, equal buffers", "matrix", 3, "--brief --equal", mca=dict(gpurdma(), mpi_param_check=0)),
     Test("matrix, tiny pieces", "matrix", 5,
          "--types MPI_INT,MPI_DOUBLE --ops MPI_SUM,MPI_MAX --counts 0,1,5,1000,4099",
-         mca=gpurdma(piece=64, depth=1), each=True),
+         mca=gpurdma(piece=64, depth=1), each=ALL),
     Test("matrix, odd pieces", "matrix", 2, "--types MPI_INT,MPI_FLOAT_INT,MPI_SIGNED_CHAR",
-         mca=gpurdma(piece=1000, depth=3), each=True),
+         mca=gpurdma(piece=1000, depth=3), each=ALL),
+    # Pretended nodes: equal, uneven, one rank each, dealt out in turn.
+    Test("matrix, nodes of 2", "matrix", 6, FEW, mca=gpurdma(test_nodes="2"), each=NODES),
+    Test("matrix, nodes of 3 and 1", "matrix", 5, FEW, mca=gpurdma(test_nodes="3,1", radix=3, piece=256), each=NODES),
+    Test("matrix, nodes of 1", "matrix", 3, FEW, mca=gpurdma(test_nodes="1"), each=NODES),
+    Test("matrix, nodes in turn", "matrix", 7, FEW, mca=gpurdma(test_nodes="%3", depth=1), each=NODES),
+    Test("in flight, nodes in turn", "flight", 5, "--rounds 20", mca=gpurdma(test_nodes="%2"), each=NODES),
+    Test("communicators, nodes of 2", "comms", 5, mca=gpurdma(test_nodes="2"), each=NODES),
+    Test("a thousand communicators on nodes", "churn", 3, mca=gpurdma(test_nodes="2"), each=NODES, timeout_s=120),
+    Test("matrix, radix 3", "matrix", 5, FEW, mca=gpurdma(radix=3), each=RADIX),
+    Test("matrix, radix 8", "matrix", 9, FEW, mca=gpurdma(radix=8, test_nodes="5,1"), each=RADIX),
     Test("matrix, pml ucx", "matrix", 2, "--brief", mca=dict(gpurdma(), **UCX)),
-    Test("in flight", "flight", 4, each=True),
+    Test("in flight", "flight", 4, each=ALL),
     Test("in flight, 7 ranks", "flight", 7, "--rounds 20"),
     Test("in flight, tiny pieces", "flight", 3, mca=gpurdma(piece=128, depth=1)),
 ] + COMMUNICATORS + LIFE + ACTIVATION + FAULT + LATE + FORCED + TUNE + [
@@ -163,15 +188,15 @@ QUICK = [
 ]
 
 FULL = QUICK + [
-    Test(f"matrix, all, {ranks} ranks", "matrix", ranks, each=True, timeout_s=900) for ranks in range(1, 10)
+    Test(f"matrix, all, {ranks} ranks", "matrix", ranks, each=ALL, timeout_s=900) for ranks in range(1, 10)
 ] + [
-    Test(f"matrix, {ranks} ranks", "matrix", ranks, "--brief", each=True, timeout_s=900)
+    Test(f"matrix, {ranks} ranks", "matrix", ranks, "--brief", each=ALL, timeout_s=900)
     for ranks in (13, 16, 24)
 ] + [
     Test(f"matrix, piece {piece}, depth {depth}", "matrix", 4, "--brief", mca=gpurdma(piece=piece, depth=depth),
-         each=True, timeout_s=600) for piece in (64, 1000, 4096, 65536) for depth in (1, 2, 5)
+         each=ALL, timeout_s=600) for piece in (64, 1000, 4096, 65536) for depth in (1, 2, 5)
 ] + [
-    Test(f"in flight, {ranks} ranks, long", "flight", ranks, "--rounds 300", each=True, timeout_s=900)
+    Test(f"in flight, {ranks} ranks, long", "flight", ranks, "--rounds 300", each=ALL, timeout_s=900)
     for ranks in (2, 3, 5, 9)
 ] + [
     Test("threads, long", "threads", 4, "--rounds 2000", timeout_s=900),
