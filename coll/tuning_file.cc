@@ -1,5 +1,7 @@
 #include "coll/tuning_file.h"
 
+#include <sys/stat.h>
+
 #include <cerrno>
 #include <climits>
 #include <cstdio>
@@ -174,6 +176,9 @@ struct FileClose {
 
 // "": all is well.
 std::string read_file(const char* path, std::string& text) {
+  struct stat info;
+  // Opening a pipe would wait for somebody to write to it, in MPI_Init.
+  if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) return "is not a regular file";
   const std::unique_ptr<std::FILE, FileClose> file(std::fopen(path, "rb"));
   if (!file) return std::string("cannot be opened: ") + std::strerror(errno);
   char part[16384];

@@ -118,9 +118,15 @@ TEST(TuningFile, AFileIsReadOrTheReasonSaid) {
   EXPECT_EQ(read_tuning(wrong.path()).error,
             std::string(wrong.path()) + ":2:1: unknown collective \"x\"; there are allreduce");
   EXPECT_EQ(read_tuning("/none/there").error, "/none/there: cannot be opened: No such file or directory");
-  EXPECT_EQ(read_tuning("/").error, "/: cannot be read: Is a directory");
-  EXPECT_EQ(read_tuning("/dev/zero").error, "/dev/zero: is too large for a tuning file: more than 1M");
-  EXPECT_NE(read_tuning(File(std::string(10 << 20, '\n')).path()).error, "");
+  EXPECT_EQ(read_tuning("/").error, "/: is not a regular file");
+  EXPECT_EQ(read_tuning("/dev/zero").error, "/dev/zero: is not a regular file");
+  const File large(std::string(10 << 20, '\n'));
+  EXPECT_EQ(read_tuning(large.path()).error,
+            std::string(large.path()) + ": is too large for a tuning file: more than 1M");
+  const File pipe("");
+  unlink(pipe.path());
+  ASSERT_EQ(mkfifo(pipe.path(), 0600), 0);
+  EXPECT_EQ(read_tuning(pipe.path()).error, std::string(pipe.path()) + ": is not a regular file");  // and no wait
 }
 
 // Whatever the bytes: no crash, and either rows that can be written and read again, or an error with a place.
