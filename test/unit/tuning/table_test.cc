@@ -37,6 +37,7 @@ TEST(Merge, NoiseWidensTheSpreadWithinBounds) {
 TEST(Merge, WhoReachesFartherIsTakenThenWhoIsFaster) {
   EXPECT_EQ(merged({{100, 101}, {100, 101}, {200, 100}}, 0.03), "0-2:1 ");
   EXPECT_EQ(merged({{100, 101}, {101, 100}, {101, 100}}, 0.03), "0-2:1 ");
+  EXPECT_EQ(merged({{100, 101}, {100, 101}}, 0.03), "0-1:0 ");
 }
 
 TEST(Cliffs, AreWhereMoreTakesLess) {
