@@ -14,7 +14,7 @@ namespace gpurdma::tuning {
 struct Search {
   size_t least_bytes = 4, most_bytes = size_t{64} << 20;  // sizes grow by powers of four
   double spread = 0.03;
-  Effort heats{4000, 6e6, 15, 1.2};   // who is best at one size
+  Effort heats{4000, 6e6, 15, 1.2};    // who is best at one size
   Effort finals{4000, 12e6, 41, 1.5};  // the winners, at every size
 };
 

@@ -18,7 +18,7 @@ TEST(Race, ByMedianInTurn) {
   EXPECT_EQ(timings[1].us, 10);
   EXPECT_EQ(timings[0].noise, 0);
   EXPECT_EQ(fastest(timings), 1u);
-  EXPECT_EQ(reckoner.last_calls, 83);  // a block of 1000 us
+  EXPECT_EQ(reckoner.last_calls, 83);                                            // a block of 1000 us
   EXPECT_EQ(reckoner.order.substr(reckoner.order.size() - 12), "drrddrrddrrd");  // who is first changes
   for (const auto& checked : reckoner.checks) EXPECT_EQ(checked.second, 1);
 }
