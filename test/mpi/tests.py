@@ -131,6 +131,13 @@ LATE = [
 FORCED = [
     Test("piece and depth, forced", "finalize", 2, mca=gpurdma(verbose=3, algorithm="ring", piece=64, depth=3),
          expect=[r"gpurdma: .*by ring, pieces of (8|16|64) elements, depth 3"], allow=[r"gpurdma: "]),
+    # With two leaders, rank 3 talks to nobody but its own leader.
+    Test("nodes, forced", "finalize", 4, mca=gpurdma(verbose=3, algorithm="leaders", test_nodes=2),
+         expect=[r"on 2 nodes: allreduce of 4 bytes by leaders", r"rank 3 reaches rank 2"],
+         allow=[r"gpurdma: (?!.*rank 3 reaches rank [01])"]),
+    Test("nodes in turn, forced", "finalize", 4, mca=gpurdma(verbose=3, algorithm="leaders", test_nodes="%2"),
+         expect=[r"on 2 nodes: allreduce of 4 bytes by leaders", r"rank 3 reaches rank 1"],
+         allow=[r"gpurdma: (?!.*rank 3 reaches rank [02])"]),
     Test("another priority on one rank", "finalize", 3, "--other 1 --setting priority --value 5", active=False,
          expect=[r"gpurdma: .*not active: rank 1 has other settings"]),
     Test("a tuning file", "finalize", 3, mca=gpurdma(verbose=3, tuning=TUNING),
