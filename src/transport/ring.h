@@ -1,7 +1,8 @@
 // Ring: ordered messages from one process to another through memory that both map.
 //
-// A message takes one cell: a cache line with its header, a flag, and its payload where that is small. A larger payload
-// lies in the lane, a stretch of the receiver's memory lent to the sender; the cell says where. The sender writes
+// A message takes one cell: a flag, its header, and its payload where that is small, in one cache line, or in the line
+// next to it, which the CPU fetches along with the first. A larger payload lies in the lane, a stretch of the
+// receiver's memory lent to the sender; the cell says where. The sender writes
 // payload and header, then the flag; the receiver looks at the next cell's flag, uses the payload where it lies, and
 // then counts it as consumed, which frees cell and payload. Nobody waits: without room place() gives nullptr.
 //
@@ -16,10 +17,10 @@
 namespace gpurdma {
 
 struct RingMemory {
-  static constexpr uint32_t kCells = 32;
-  static constexpr size_t kHere = 32;  // bytes of payload that a cell holds
+  static constexpr uint32_t kCells = 16;
+  static constexpr size_t kHere = 96;  // bytes of payload that a cell holds
 
-  struct alignas(64) Cell {
+  struct alignas(128) Cell {
     std::atomic<uint32_t> flag;
     uint32_t bytes;
     Header header;
@@ -28,9 +29,8 @@ struct RingMemory {
       uint64_t at;  // of the payload in the receiver's arena
     };
   };
-  static_assert(sizeof(Cell) == 64, "one cache line");
+  static_assert(sizeof(Cell) == 128, "two cache lines");
 
-  // The CPU fetches lines in pairs; what the receiver writes lies in a pair of its own.
   alignas(128) std::atomic<uint32_t> consumed;  // messages
   std::atomic<uint32_t> closed;                 // the sender will send nothing more
   alignas(128) Cell cells[kCells];
@@ -51,8 +51,7 @@ class RingSender {
   // Lends a lane, or takes it back: only when drained.
   void lend(const Lane& lane) {
     lane_ = lane;
-    head_ = tail_ = 0;
-    for (uint64_t& end : end_) end = 0;
+    head_ = 0;
   }
   const Lane& lane() const { return lane_; }
   // Whether the receiver has consumed all that was sent.
@@ -65,46 +64,60 @@ class RingSender {
   char* place(size_t bytes) {
     if (sent_ - consumed_ == RingMemory::kCells && look() + RingMemory::kCells == sent_) return nullptr;
     if (bytes <= RingMemory::kHere) {
-      place_ = head_;
+      place_ = end_ = head_;
       return cell().here;
     }
     const size_t size = (bytes + 63) & ~size_t(63);
-    if (size > lane_.bytes) return nullptr;
-    uint64_t begin = head_;
-    if (begin % lane_.bytes + size > lane_.bytes) begin += lane_.bytes - begin % lane_.bytes;
-    if (begin + size - tail_ > lane_.bytes) {
-      look();
-      if (begin + size - tail_ > lane_.bytes) return nullptr;
-    }
-    place_ = begin + size;
-    at_ = begin % lane_.bytes;
-    return lane_.base + at_;
+    if (!find_room(size)) return nullptr;
+    end_ = place_ + size;
+    return lane_.base + place_;
   }
   // Sends what lies at the last place().
   void commit(const Header& header, size_t bytes) {
     RingMemory::Cell& c = cell();
     c.bytes = uint32_t(bytes);
     c.header = header;
-    if (bytes > RingMemory::kHere) c.at = lane_.at + at_;
-    end_[sent_ % RingMemory::kCells] = head_ = place_;
+    if (bytes > RingMemory::kHere) c.at = lane_.at + place_;
+    begin_[sent_ % RingMemory::kCells] = place_;
+    head_ = end_;
     c.flag.store(++sent_, std::memory_order_release);
   }
 
  private:
+  // A lane is used from its start again as soon as there is room, at the earliest here: what is used again and again
+  // stays in the first-level caches.
+  static constexpr size_t kLap = 16384;
+
   RingMemory::Cell& cell() { return ring_->cells[sent_ % RingMemory::kCells]; }
-  uint32_t look() {
-    const uint32_t consumed = ring_->consumed.load(std::memory_order_acquire);
-    if (consumed != consumed_) tail_ = end_[(consumed - 1) % RingMemory::kCells];
-    return consumed_ = consumed;
+  uint32_t look() { return consumed_ = ring_->consumed.load(std::memory_order_acquire); }
+  // Where the oldest payload begins that is not consumed, as far as we know.
+  size_t tail() const { return consumed_ == sent_ ? head_ : begin_[consumed_ % RingMemory::kCells]; }
+
+  bool find_room(size_t size) {
+    if (fits(size, head_ < kLap)) return true;
+    look();
+    return fits(size, true);
+  }
+  // What is not consumed lies between tail and head, or, once the lane was begun again, behind tail and before head.
+  bool fits(size_t size, bool may_extend) {
+    if (consumed_ == sent_) head_ = 0;
+    const size_t tail = this->tail();
+    place_ = head_;
+    if (head_ < tail) return head_ + size < tail;
+    if (head_ < kLap && head_ + size <= lane_.bytes) return true;
+    if (size < tail) {
+      place_ = 0;
+      return true;
+    }
+    return may_extend && head_ + size <= lane_.bytes;
   }
 
   RingMemory* ring_ = nullptr;
   uint32_t sent_ = 0, consumed_ = 0;  // messages; consumed as we last saw it
   Lane lane_;
-  uint64_t head_ = 0, tail_ = 0;           // of the lane: bytes ever given out, and given back
-  uint64_t place_ = 0;                     // head_ once the place given last is used
-  size_t at_ = 0;                          // that place, in the lane
-  uint64_t end_[RingMemory::kCells] = {};  // head_ after each message
+  size_t head_ = 0;                        // end of the latest payload, in the lane
+  size_t place_ = 0, end_ = 0;             // of the place given last
+  size_t begin_[RingMemory::kCells] = {};  // of each message's payload; where it has none, of the next one's
 };
 
 class RingReceiver {

@@ -99,7 +99,7 @@ TEST(Processes, WhatFindsNoLaneGoesOverUcx) {
   EXPECT_EQ(procs::run(6, kTimeout,
                        [](procs::Rank& self) {
                          gpurdma_settings_t settings = defaults();
-                         settings.shared_memory = size_t(1) << 20;  // two lanes
+                         settings.shared_memory = size_t(1) << 20;  // three lanes
                          settings.algorithm = "doubling";
                          self.open(settings);
                          for (int i = 0; i < 20; ++i)

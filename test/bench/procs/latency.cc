@@ -1,5 +1,5 @@
 // How long an allreduce takes between processes of this machine, without MPI: for profiling the product by itself.
-//   latency [ranks [algorithm [piece [depth]]]]
+//   latency [ranks [algorithm [piece [depth [bytes]]]]]        0: the product's choice; all sizes
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -16,14 +16,16 @@ int main(int argc, char** argv) {
   settings.algorithm = argc > 2 ? argv[2] : "auto";
   settings.piece = argc > 3 ? size_t(std::atol(argv[3])) : 0;
   settings.depth = argc > 4 ? std::atoi(argv[4]) : 0;
+  const size_t only = argc > 5 ? size_t(std::atol(argv[5])) : 0;  // ten times as long, for a profile
+  const size_t first = only ? only : 4, last = only ? only : size_t(64) << 20;
   return procs::run(
       ranks, 300,
       [&](procs::Rank& self) {
         self.open(settings);
         using Clock = std::chrono::steady_clock;
-        for (size_t bytes = 4; bytes <= size_t(64) << 20; bytes *= 4) {
+        for (size_t bytes = first; bytes <= last; bytes *= 4) {
           const size_t count = bytes / sizeof(float);
-          const int calls = bytes < 65536 ? 2000 : bytes < size_t(4) << 20 ? 100 : 10;
+          const int calls = (bytes < 65536 ? 2000 : bytes < size_t(4) << 20 ? 100 : 10) * (only ? 10 : 1);
           std::vector<float> in(count, float(self.rank + 1)), out(count);
           std::vector<double> us;
           for (int block = 0; block < 9; ++block) {

@@ -59,23 +59,24 @@ TEST(Arena, EachSenderIsLookedAtSoon) {
 }
 
 TEST(Arena, LanesAreLentAsLongAsThereAreAnyAndGoBackWhenUnused) {
-  Node node;  // the smallest arena has two
-  std::vector<PeerArena> peers(3);
+  Node node;  // the smallest arena has three
+  std::vector<PeerArena> peers(4);
   for (PeerArena& peer : peers) ASSERT_EQ(node.join(peer, ProcessIdentity::own()), nullptr);
-  EXPECT_TRUE(send(peers[0], std::string(100, 'a')));
-  EXPECT_TRUE(send(peers[1], std::string(100, 'b')));
-  EXPECT_FALSE(peers[2].takes(100));
-  EXPECT_TRUE(peers[2].takes(RingMemory::kHere));
+  EXPECT_TRUE(send(peers[0], std::string(150, 'a')));
+  EXPECT_TRUE(send(peers[1], std::string(150, 'b')));
+  EXPECT_TRUE(send(peers[2], std::string(150, 'd')));
+  EXPECT_FALSE(peers[3].takes(150));
+  EXPECT_TRUE(peers[3].takes(RingMemory::kHere));
   EXPECT_FALSE(peers[0].takes(PeerArena::kLargest + 1));
   peers[0].rest();
   peers[0].rest();
-  EXPECT_FALSE(peers[2].takes(100)) << "what was sent there is not consumed yet";
+  EXPECT_FALSE(peers[3].takes(150)) << "what was sent there is not consumed yet";
   node.poll();
   peers[0].rest();
-  EXPECT_TRUE(send(peers[2], std::string(100, 'c')));
-  EXPECT_FALSE(peers[0].takes(100)) << "its own lane went to another";
+  EXPECT_TRUE(send(peers[3], std::string(150, 'c')));
+  EXPECT_FALSE(peers[0].takes(150)) << "its own lane went to another";
   node.poll();
-  EXPECT_EQ(node.got.size(), 3u);
+  EXPECT_EQ(node.got.size(), 4u);
 }
 
 TEST(Arena, RingsOfSendersThatClosedAreGivenToOthers) {
