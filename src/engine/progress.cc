@@ -1,5 +1,6 @@
 // The engine's progress: polling, waiting, and the rare looks at the clock.
 #include <sched.h>
+#include <time.h>
 
 #include <cstdio>
 
@@ -13,6 +14,8 @@ namespace {
 constexpr unsigned kPollsPerTick = 1024;          // of progress(), between looks at the clock
 constexpr unsigned kSpins = 4096;                 // empty polls before wait() yields the core: some 100 us
 constexpr unsigned kSpinsOversubscribed = 4;      // the peer may need this very core
+constexpr unsigned kYields = 2000;                // before it naps: the peer is late by a millisecond or more
+constexpr timespec kNap{0, 50000};                // the timer adds about as much
 constexpr unsigned kPollsPerHostProgress = 64;    // opal_progress costs about three polls of ours
 constexpr double kTick = 1e-3, kPeerCheck = 0.1;  // seconds
 
@@ -55,7 +58,7 @@ Status Engine::wait(Run& run, int* host_error) {
     look_around();
     lock_.unlock();
     if (help_host && host_.progress) host_.progress(host_.context);
-    if (yield) sched_yield();
+    if (yield) empty < spins + kYields ? void(sched_yield()) : void(nanosleep(&kNap, nullptr));
     lock_.lock();
   }
   const Status status = run.status();

@@ -2,7 +2,10 @@
 #include "procs/procs.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -118,6 +121,38 @@ TEST(Processes, ARankWithoutUcxWorksInSharedMemory) {
                          gpurdma_settings_t settings = defaults();
                          settings.verbose = 0;
                          self.open(settings);
+                         for (const size_t count : {1, 1000, 100000})
+                           if (const int bad = check_sum(self, count)) return bad;
+                         self.barrier();
+                         self.close();
+                         return 0;
+                       }),
+            0);
+}
+
+// Moves the process that this one forks next into a container: another process-id space, another /dev/shm.
+bool enter_container() {
+  return unshare(CLONE_NEWPID | CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=64m") == 0;
+}
+
+int status_of(pid_t child) {
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 99;
+}
+
+TEST(Processes, RanksInContainersReachEachOtherOverUcx) {
+  const pid_t trial = fork();
+  if (trial == 0) _exit(enter_container() ? 0 : 1);
+  if (status_of(trial) != 0) GTEST_SKIP() << "containers cannot be made here; root may";
+  EXPECT_EQ(procs::run(3, kTimeout,
+                       [](procs::Rank& self) {
+                         if (!enter_container()) return 30;
+                         const pid_t child = fork();
+                         if (child != 0) return status_of(child);
+                         if (mount("proc", "/proc", "proc", 0, nullptr) != 0) return 31;
+                         self.open(defaults());
                          for (const size_t count : {1, 1000, 100000})
                            if (const int bad = check_sum(self, count)) return bad;
                          self.barrier();
