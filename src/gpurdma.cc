@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 
+#include "coll/node_spec.h"
 #include "coll/tuning_file.h"
 #include "guard.h"
 #include "reduce/host.h"
@@ -18,13 +19,19 @@ Forced forced_by(const gpurdma_settings_t& settings) {
           settings.depth, settings.radix};
 }
 
+// 0: the real one.
+uint32_t pretended_node(const gpurdma_settings_t& settings) {
+  NodeSpec spec;
+  return NodeSpec::parse(settings.test_nodes, &spec) && !spec.empty() ? 1 + spec.node_of(settings.test_rank) : 0;
+}
+
 }  // namespace
 
 gpurdma_runtime::gpurdma_runtime(const gpurdma_settings_t& settings, const gpurdma_host_t& host)
     : host(host),
       forced(forced_by(settings)),
       tuning(before_builtin(parse_tuning(settings.tuning ? settings.tuning : "").rows)),
-      transport(settings.shared_memory),
+      transport(settings.shared_memory, pretended_node(settings)),
       engine(transport, counters, {settings.deadline_s, settings.stall_warning_s, SIZE_MAX},
              {[](void* context) { static_cast<gpurdma_runtime*>(context)->host.progress(); },
               [](void* context, const Plan& plan) { static_cast<gpurdma_runtime*>(context)->plans.release(&plan); },

@@ -15,11 +15,13 @@ constexpr double kCloseSeconds = 5;
 struct Name {
   ProcessIdentity process;
   ArenaName arena;
+  uint32_t pretended_node, reserved;
 };
 
 }  // namespace
 
-Router::Router(size_t shared_memory) : shared_memory_(shared_memory) {}
+Router::Router(size_t shared_memory, uint32_t pretended_node)
+    : shared_memory_(shared_memory), pretended_node_(pretended_node) {}
 
 Router::~Router() {
   const uint64_t begin = clock::ticks();
@@ -39,7 +41,7 @@ void Router::start() {
   started_ = true;
   own_ = ProcessIdentity::own();
   if (shared_memory_ != 0) (void)arena_.create(shared_memory_, own_);
-  const Name name{own_, arena_.name()};
+  const Name name{own_, arena_.name(), pretended_node_, 0};
   address_.resize(sizeof name);
   std::memcpy(address_.data(), &name, sizeof name);
   Span<const char> ucx;
@@ -70,7 +72,8 @@ Status Router::connect(Span<const char> address, PeerId* id) {
   peer.process = name.process;
   peer.watch = ProcessWatch(name.process, own_);
   peer.ucx_address.assign(address.begin() + sizeof name, address.end());
-  if (name.process.machine == own_.machine && shared_memory_ != 0) {
+  const bool same_node = name.process.machine == own_.machine && name.pretended_node == pretended_node_;
+  if (same_node && shared_memory_ != 0) {
     const char* trouble = peer.arena.open(name.arena, name.process, own_);
     if (trouble)
       GPURDMA_LOG(info, "process %u on this node is reached over UCX, not over shared memory of our own: %s",

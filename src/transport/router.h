@@ -17,7 +17,8 @@ namespace gpurdma {
 class Router final : public Transport {
  public:
   // shared_memory: bytes of the arena that this process offers; 0: UCX carries everything that comes here.
-  explicit Router(size_t shared_memory);
+  // pretended_node: processes that differ in it share no memory, for tests; 0: the real one.
+  explicit Router(size_t shared_memory, uint32_t pretended_node = 0);
   ~Router() override;  // first sends what still queues; bounded by kCloseSeconds
 
   void attach(Inbox* inbox) override;
@@ -75,6 +76,7 @@ class Router final : public Transport {
   void lose(Peer& peer);
 
   const size_t shared_memory_;
+  const uint32_t pretended_node_;
   Inbox* inbox_ = nullptr;
   bool started_ = false;
   ProcessIdentity own_{};
