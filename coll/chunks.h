@@ -2,7 +2,7 @@
 //
 // Messages to one peer go out in program order, and a stage often begins when the last operation of the stage before is
 // done. So a stage of one chunk is recorded behind the earlier stages of the next chunks: those need not wait for it.
-// A chunk should be as long as the slots are, which also keeps it in the cache from one stage to the next, and a whole
+// A chunk should not be longer than the slots are, which also keeps it in the cache between the stages, and a whole
 // number of pieces at every place: then stages cut it alike, and one sends what the other reduced as it is.
 #pragma once
 #include <algorithm>

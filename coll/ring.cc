@@ -7,6 +7,10 @@
 namespace gpurdma {
 namespace {
 
+// With two places a chunk's results can go out in the pass that computes them if the sends before them, those of the
+// next chunk, have gone by then: so there are slots for several chunks.
+constexpr int kChunksInSlots = 4;
+
 struct Ring {
   const Group& group;
 
@@ -49,7 +53,7 @@ void ring_allreduce(Plan& plan, const Group& group, const Call& call, Tuning tun
   const size_t piece = std::min(tuning.piece, largest);
   Slots slots(plan, piece, tuning.depth);
   in_chunks(
-      call.count, std::min(largest, piece * tuning.depth) * group.size(),
+      call.count, std::min(largest, piece * std::max(1, tuning.depth / kChunksInSlots)) * group.size(),
       [&](size_t at, size_t n) {
         ring_reduce_scatter(plan, group, Blocks(at, n, group.size()), call.own(), piece, slots);
       },

@@ -29,7 +29,7 @@ extern mca_coll_base_component_t mca_coll_gpurdma_component;
 
 typedef struct gpurdma_mca_settings {
   gpurdma_settings_t core; /* what the runtime gets; filled by gpurdma_mca_settings_check */
-  bool summary;
+  int summary;
   int test_unable;
 } gpurdma_mca_settings_t;
 

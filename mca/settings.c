@@ -20,8 +20,8 @@ gpurdma_mca_settings_t gpurdma_mca_settings;
 
 /* What the variables are stored in. Open MPI copies what is there at first, and frees its copies. */
 static struct {
-  char *scope, *priority, *algorithm, *piece, *depth, *radix, *tuning, *shared_memory, *deadline, *stall_warning,
-      *verbose, *summary, *test_nodes, *test_unable;
+  char *scope, *priority, *algorithm, *piece, *depth, *radix, *tuning, *shared_memory, *single_copy, *deadline,
+      *stall_warning, *verbose, *summary, *test_nodes, *test_unable;
 } words;
 
 /* The defaults as words. */
@@ -84,6 +84,10 @@ static void add_transport(void) {
       "Bytes of memory, as 2m, into which the other processes of its node write messages to this one, however many "
       "communicators there are; what finds no room there goes over UCX; 0: all goes over UCX." BAD_VALUE,
       OPAL_INFO_LVL_5, &words.shared_memory, defaults.shared_memory);
+  add("single_copy",
+      "Whether processes of a node may copy payloads that fit no slot of the shared memory straight from each other's "
+      "memory (process_vm_readv), where the system allows it; 0 or no, 1 or yes." BAD_VALUE,
+      OPAL_INFO_LVL_5, &words.single_copy, "1");
 }
 
 static void add_failures(void) {
@@ -139,12 +143,11 @@ static bool parse_scope(const char *word, int *scope) {
   return true;
 }
 
-static bool parse_switch(const char *word, bool *value) {
+static bool parse_switch(const char *word, int *value) {
   static const struct {
     const char *word;
-    bool value;
-  } kWords[] = {{"0", false}, {"no", false}, {"false", false}, {"1", true}, {"yes", true}, {"true", true}};
-  *value = false;
+    int value;
+  } kWords[] = {{"0", 0}, {"no", 0}, {"false", 0}, {"1", 1}, {"yes", 1}, {"true", 1}};
   if (is_empty(word)) return true;
   for (size_t index = 0; index < sizeof kWords / sizeof *kWords; ++index) {
     if (0 != strcmp(word, kWords[index].word)) continue;
@@ -209,6 +212,7 @@ bool gpurdma_mca_settings_check(char *message, size_t size) {
   gpurdma_settings_t *core = &gpurdma_mca_settings.core;
   gpurdma_settings_default(core);
   gpurdma_mca_settings.test_unable = -1;
+  gpurdma_mca_settings.summary = 0;
   if (!read_tuning(core, message, size)) return false;
   core->algorithm = is_empty(words.algorithm) ? "auto" : words.algorithm;
   core->test_nodes = is_empty(words.test_nodes) ? "" : words.test_nodes;
@@ -224,6 +228,8 @@ bool gpurdma_mca_settings_check(char *message, size_t size) {
       {parse_int(words.radix, &core->radix), "radix", words.radix, "a whole number is allowed"},
       {parse_bytes(words.shared_memory, &core->shared_memory), "shared_memory", words.shared_memory,
        "a number of bytes is allowed, as 2m"},
+      {parse_switch(words.single_copy, &core->single_copy), "single_copy", words.single_copy,
+       "allowed are 0, no, false, 1, yes, true"},
       {parse_seconds(words.deadline, &core->deadline_s), "deadline", words.deadline, "a number of seconds is allowed"},
       {parse_seconds(words.stall_warning, &core->stall_warning_s), "stall_warning", words.stall_warning,
        "a number of seconds is allowed"},

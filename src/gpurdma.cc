@@ -31,7 +31,7 @@ gpurdma_runtime::gpurdma_runtime(const gpurdma_settings_t& settings, const gpurd
     : host(host),
       forced(forced_by(settings)),
       tuning(before_builtin(parse_tuning(settings.tuning ? settings.tuning : "").rows)),
-      transport(settings.shared_memory, pretended_node(settings)),
+      transport(settings.shared_memory, settings.single_copy != 0, pretended_node(settings)),
       engine(transport, counters, {settings.deadline_s, settings.stall_warning_s, SIZE_MAX},
              {[](void* context) { static_cast<gpurdma_runtime*>(context)->host.progress(); },
               [](void* context, const Plan& plan) { static_cast<gpurdma_runtime*>(context)->plans.release(&plan); },
@@ -109,7 +109,7 @@ Status begin(gpurdma_comm& c, Number number, const Operands& o, Reduce reduce, v
     throw;
   }
   const auto row = uint32_t(choice.algorithm - catalogue().data());
-  return runtime.engine.begin(*plan, *c.comm, number, {in_place ? nullptr : o.in, o.out, element, reduce},
+  return runtime.engine.begin(*plan, *c.comm, number, {in_place ? nullptr : o.in, o.out, element, reduce, bytes},
                               {cookie, row, bytes}, run);
 }
 

@@ -47,6 +47,7 @@ typedef struct gpurdma_settings {
   const char *test_nodes; /* for tests: pretends nodes, in the words of coll/node_spec.h; "" or NULL: the real ones */
   unsigned test_rank;     /* this process's rank in the job; with test_nodes, nodes share no memory with each other */
   size_t shared_memory;   /* bytes that other processes of this node may write to; 0: UCX carries all messages */
+  int single_copy;        /* 0: no process reads another's memory, as it may for what fits no shared memory */
   double deadline_s;      /* an operation that takes longer fails; 0: none */
   double stall_warning_s; /* an operation that takes longer is reported once, with the peers it waits for; 0: never */
   int verbose;            /* 0 error, 1 warn, 2 info, 3 debug, 4 trace */

@@ -83,7 +83,8 @@ extern "C" {
 const char* gpurdma_status_text(int status) { return text(Status(status)); }
 
 void gpurdma_settings_default(gpurdma_settings_t* settings) {
-  *settings = {95, GPURDMA_SCOPE_AUTO, "auto", 0, 0, 0, "", "", 0, 2 * 1024 * 1024, 0.0, 60.0, int(log::Level::warn)};
+  *settings = {95,   GPURDMA_SCOPE_AUTO,   "auto", 0, 0, 0, "", "", 0, 2 * 1024 * 1024, 1, 0.0,
+               60.0, int(log::Level::warn)};
 }
 
 const char* gpurdma_algorithm_names(void) { return algorithm_names(Collective::allreduce); }

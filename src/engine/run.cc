@@ -6,6 +6,7 @@
 
 #include "base/counters.h"
 #include "base/log.h"
+#include "base/stream.h"
 #include "engine/mailbox.h"
 
 namespace gpurdma {
@@ -13,8 +14,12 @@ namespace gpurdma {
 using Kind = PlanOp::Kind;
 
 namespace {
+// Parts of a size that stays in the first-level cache until it is copied.
 constexpr size_t kPart = 4096;  // bytes
-}
+// From so many bytes of output on it is written past the caches. Measured with 2 ranks on a core each (2 MiB of
+// second-level cache): 0.8 to 0.9 of the time at 16 and 64 MiB, 1.1 at 4 MiB.
+constexpr size_t kStreams = size_t(16) << 20;
+}  // namespace
 
 Run::Run(uint32_t slot, Transport& transport, Mailbox& mailbox, Counters& counters)
     : slot_(slot), transport_(transport), mailbox_(mailbox), counters_(counters) {}
@@ -49,6 +54,7 @@ Status Run::bind(const Plan& plan, Communicator& comm, Number number, const Bind
   base_[2] = static_cast<char*>(scratch);
   element_ = binding.element;
   reduce_ = binding.reduce;
+  streams_ = binding.bytes >= kStreams;
   if (ops) std::memcpy(waits_.get(), plan.waits().data(), ops * sizeof(uint32_t));
   messages_.head = messages_.tail = work_.head = work_.tail = 0;
   remaining_ = uint32_t(ops);
@@ -160,13 +166,7 @@ void Run::reduce(uint32_t op, const char* a, const char* b) {
     reduce_(at(o.dst), a, b, o.dst.n);
     return finish(op);
   }
-  // Parts of a size that stays in the first-level cache until it is copied.
-  const size_t part = std::max<size_t>(kPart / element_, 1);
-  for (size_t i = 0; i < o.dst.n; i += part) {
-    const size_t n = std::min(part, o.dst.n - i), from = i * element_;
-    reduce_(at(o.dst) + from, a + from, b + from, n);
-    std::memcpy(static_cast<char*>(slot) + from, at(o.dst) + from, n * element_);
-  }
+  reduce_twice(o, static_cast<char*>(slot), a, b);
   const Link& link = comm_->link(flow->peer->rank);
   counters_.sent_bytes[int(link.path)] += bytes;
   transport_.commit(link.peer, header_of(send, Header::Kind::data), bytes);
@@ -174,6 +174,31 @@ void Run::reduce(uint32_t op, const char* a, const char* b) {
   finish(op, send);
   finish(send);
   issue_sends(*flow);
+}
+
+// dst and the slot, in one pass.
+void Run::reduce_twice(const PlanOp& o, char* slot, const char* a, const char* b) {
+  char* const dst = at(o.dst);
+  const bool streams = streams_ && o.dst.buf == Buf::output;
+  const size_t part = std::max<size_t>(kPart / element_, 1);
+  for (size_t i = 0; i < o.dst.n; i += part) {
+    const size_t n = std::min(part, o.dst.n - i), from = i * element_;
+    reduce_(streams ? slot + from : dst + from, a + from, b + from, n);
+    if (streams)
+      stream_copy(dst + from, slot + from, n * element_);
+    else
+      std::memcpy(slot + from, dst + from, n * element_);
+  }
+  if (streams) stream_fence();
+}
+
+void Run::put(const Slice& dst, const void* data) {
+  if (!streams_ || dst.buf != Buf::output) {
+    std::memcpy(at(dst), data, dst.n * element_);
+    return;
+  }
+  stream_copy(at(dst), data, dst.n * element_);
+  stream_fence();
 }
 
 // Whether the send that `op` feeds would go out as soon as `op` has ended.
@@ -325,7 +350,7 @@ void Run::take_here(uint32_t op, const Payload& payload) {
   const uint32_t next = o.consumer;
   const size_t alignment = std::min<size_t>(element_ & -element_, 16);
   if (next == Plan::kNone || waits_[next] != 1 || reinterpret_cast<uintptr_t>(payload.data) % alignment != 0) {
-    std::memcpy(at(o.dst), payload.data, payload.bytes);
+    put(o.dst, payload.data);
     return finish(op);
   }
   const PlanOp& r = plan_->ops()[next];

@@ -33,6 +33,7 @@ struct Binding {
   void* output;
   size_t element;  // bytes
   Reduce reduce;
+  size_t bytes = 0;  // of the output; chooses how it is written, not what
 };
 
 // How the owner of a run learns of its end, and what the counters say about it.
@@ -141,6 +142,8 @@ class Run {
   void drop(const Payload& payload);
   void work(uint32_t op);
   void reduce(uint32_t op, const char* a, const char* b);
+  void reduce_twice(const PlanOp& reduce, char* slot, const char* a, const char* b);
+  void put(const Slice& dst, const void* data);
   bool can_send_after(uint32_t op, const Flow& flow) const;
   Header header_of(uint32_t send, Header::Kind kind) const;
   void finish(uint32_t op, uint32_t except = Plan::kNone);
@@ -157,6 +160,7 @@ class Run {
   Number number_;
   char* base_[3] = {};
   size_t element_ = 0;
+  bool streams_ = false;  // output is written past the caches
   Reduce reduce_ = nullptr;
 
   size_t room_ = 0;                    // operations that the tables below can hold

@@ -87,6 +87,12 @@ void Arena::meet(uint32_t rings) {
     receivers_.emplace_back(&mapping_.ring(i), mapping_.base(), mapping_.bytes());
 }
 
+bool Arena::is_read_by(uint64_t sender) const {
+  for (uint32_t i = 0; i < receivers_.size(); ++i)
+    if (sender_of(i) == sender) return mapping_.ring(i).sender_reads.load(std::memory_order_acquire) != 0;
+  return false;
+}
+
 void Arena::reclaim(uint64_t dead_sender) {
   if (!mapping_) return;
   ArenaHeader& header = mapping_.header();

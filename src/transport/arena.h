@@ -68,7 +68,8 @@ class Arena {
   Status create(size_t bytes, const ProcessIdentity& own);
   ArenaName name() const { return {fd_, 0, mapping_.bytes()}; }
 
-  // Hands over what has come, from all senders; returns how many messages. Looks at a few rings at a time.
+  // Calls arrived(cell, payload, sender) for what has come, from all senders; returns how many messages. Looks at a few
+  // rings at a time.
   template <class F>
   int poll(F arrived) {
     const uint32_t used = mapping_ ? mapping_.header().rings_used.load(std::memory_order_acquire) : 0;
@@ -76,10 +77,14 @@ class Arena {
     int n = 0;
     for (uint32_t i = 0, most = used < kRingsPerPoll ? used : kRingsPerPoll; i < most; ++i) {
       if (++turn_ >= used) turn_ = 0;
-      n += receivers_[turn_].poll(kMessagesPerPoll, arrived);
+      n += receivers_[turn_].poll(kMessagesPerPoll, [&](const RingMemory::Cell& cell, const char* payload) {
+        arrived(cell, payload, sender_of(turn_));
+      });
     }
     return n;
   }
+  // Whether that process has a ring here, and says in it that it may read our memory.
+  bool is_read_by(uint64_t sender) const;
   // Takes back rings and lanes of senders that closed theirs, or that is dead (0: none is).
   void reclaim(uint64_t dead_sender);
 
@@ -88,6 +93,9 @@ class Arena {
   static constexpr int kMessagesPerPoll = 8;
 
   void meet(uint32_t rings);
+  uint64_t sender_of(uint32_t ring) const {
+    return mapping_.header().ring_sender[ring].load(std::memory_order_acquire);
+  }
 
   Mapping mapping_;
   int fd_ = -1;
@@ -112,6 +120,11 @@ class PeerArena {
   // As RingSender's; claims a lane where one is needed.
   char* place(size_t bytes) { return takes(bytes) ? sender_.place(bytes) : nullptr; }
   void commit(const Header& header, size_t bytes) { sender_.commit(header, bytes); }
+  bool send(const Header& header, size_t bytes, RingMemory::Form form, const RingMemory::Offer& offer) {
+    return sender_.send(header, bytes, form, offer);
+  }
+  // Tells the peer that we may read its memory.
+  void tell_reading() { mapping_.ring(ring_).sender_reads.store(1, std::memory_order_release); }
   // Whether a message of that size can go here at all: it is not too large, and there is a lane if it needs one.
   bool takes(size_t bytes) {
     return bytes <= RingMemory::kHere || (bytes <= kLargest && (sender_.lane().base || claim_lane()));

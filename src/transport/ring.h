@@ -6,6 +6,9 @@
 // payload and header, then the flag; the receiver looks at the next cell's flag, uses the payload where it lies, and
 // then counts it as consumed, which frees cell and payload. Nobody waits: without room place() gives nullptr.
 //
+// Where the receiver may read the sender's memory, a large payload need not be copied into the lane: the message offers
+// it, the receiver copies it from where it is, and says so in a message of the ring the other way.
+//
 // Both ends count messages from 0. A cell's flag is the number of its message plus one, so nothing is ever cleared.
 // Sender's and receiver's objects are private to their process; RingMemory is shared.
 #pragma once
@@ -20,19 +23,30 @@ struct RingMemory {
   static constexpr uint32_t kCells = 16;
   static constexpr size_t kHere = 96;  // bytes of payload that a cell holds
 
+  // payload: of the message, here or in the lane. offer: where it is in the sender. taken: an offer of ours was copied,
+  // or declined.
+  enum class Form : uint32_t { payload, offer, taken };
+  struct Offer {
+    uint64_t address;  // in the sender
+    uint32_t id;       // the sender's name for it
+  };
   struct alignas(128) Cell {
     std::atomic<uint32_t> flag;
-    uint32_t bytes;
+    uint32_t bytes : 30;
+    Form form : 2;
     Header header;
     union {
       char here[kHere];
       uint64_t at;  // of the payload in the receiver's arena
+      Offer offer;  // also of what was taken
     };
   };
+  static constexpr size_t kMostOffered = (size_t(1) << 30) - 1;
   static_assert(sizeof(Cell) == 128, "two cache lines");
 
   alignas(128) std::atomic<uint32_t> consumed;  // messages
   std::atomic<uint32_t> closed;                 // the sender will send nothing more
+  std::atomic<uint32_t> sender_reads;           // the sender may read the receiver's memory
   alignas(128) Cell cells[kCells];
 };
 
@@ -74,16 +88,28 @@ class RingSender {
   }
   // Sends what lies at the last place().
   void commit(const Header& header, size_t bytes) {
+    if (bytes > RingMemory::kHere) cell().at = lane_.at + place_;
+    commit(header, bytes, RingMemory::Form::payload);
+  }
+  // Sends a message without payload of its own; false: no room now.
+  bool send(const Header& header, size_t bytes, RingMemory::Form form, const RingMemory::Offer& offer) {
+    if (!place(0)) return false;
+    cell().offer = offer;
+    commit(header, bytes, form);
+    return true;
+  }
+
+ private:
+  void commit(const Header& header, size_t bytes, RingMemory::Form form) {
     RingMemory::Cell& c = cell();
-    c.bytes = uint32_t(bytes);
+    c.bytes = uint32_t(bytes) & uint32_t(RingMemory::kMostOffered);
+    c.form = form;
     c.header = header;
-    if (bytes > RingMemory::kHere) c.at = lane_.at + place_;
     begin_[sent_ % RingMemory::kCells] = place_;
     head_ = end_;
     c.flag.store(++sent_, std::memory_order_release);
   }
 
- private:
   // A lane is used from its start again as soon as there is room, at the earliest here: what is used again and again
   // stays in the first-level caches.
   static constexpr size_t kLap = 16384;
@@ -126,7 +152,8 @@ class RingReceiver {
   RingReceiver(RingMemory* ring, const char* arena, size_t arena_bytes)
       : ring_(ring), arena_(arena), arena_bytes_(arena_bytes) {}
 
-  // Hands over messages that have come, at most `most`; returns how many.
+  // Calls arrived(cell, payload) for messages that have come, at most `most`; returns how many. payload: nullptr unless
+  // the message carries it.
   template <class F>
   int poll(int most, F arrived) {
     int n = 0;
@@ -135,8 +162,10 @@ class RingReceiver {
       const RingMemory::Cell& cell = ring_->cells[next_ % RingMemory::kCells];
       const size_t bytes = cell.bytes;
       const bool here = bytes <= RingMemory::kHere;
-      if (here || (cell.at <= arena_bytes_ && bytes <= arena_bytes_ - cell.at))
-        arrived(cell.header, here ? cell.here : arena_ + cell.at, bytes);
+      if (cell.form != RingMemory::Form::payload)
+        arrived(cell, nullptr);
+      else if (here || (cell.at <= arena_bytes_ && bytes <= arena_bytes_ - cell.at))
+        arrived(cell, here ? cell.here : arena_ + cell.at);
       ring_->consumed.store(++next_, std::memory_order_release);
     }
     return n;

@@ -15,13 +15,14 @@ constexpr double kCloseSeconds = 5;
 struct Name {
   ProcessIdentity process;
   ArenaName arena;
+  uint64_t unique_at;  // address of what holds process.unique: who can read it there can read our memory
   uint32_t pretended_node, reserved;
 };
 
 }  // namespace
 
-Router::Router(size_t shared_memory, uint32_t pretended_node)
-    : shared_memory_(shared_memory), pretended_node_(pretended_node) {}
+Router::Router(size_t shared_memory, bool single_copy, uint32_t pretended_node)
+    : shared_memory_(shared_memory), allows_single_copy_(single_copy), pretended_node_(pretended_node) {}
 
 Router::~Router() {
   const uint64_t begin = clock::ticks();
@@ -41,7 +42,7 @@ void Router::start() {
   started_ = true;
   own_ = ProcessIdentity::own();
   if (shared_memory_ != 0) (void)arena_.create(shared_memory_, own_);
-  const Name name{own_, arena_.name(), pretended_node_, 0};
+  const Name name{own_, arena_.name(), reinterpret_cast<uint64_t>(&own_.unique), pretended_node_, 0};
   address_.resize(sizeof name);
   std::memcpy(address_.data(), &name, sizeof name);
   Span<const char> ucx;
@@ -75,6 +76,11 @@ Status Router::connect(Span<const char> address, PeerId* id) {
   const bool same_node = name.process.machine == own_.machine && name.pretended_node == pretended_node_;
   if (same_node && shared_memory_ != 0) {
     const char* trouble = peer.arena.open(name.arena, name.process, own_);
+    uint64_t unique = 0;
+    if (!trouble && allows_single_copy_ &&
+        SingleCopy::read(name.process.pid, name.unique_at, &unique, sizeof unique) == 0 &&
+        unique == name.process.unique)
+      peer.arena.tell_reading();
     if (trouble)
       GPURDMA_LOG(info, "process %u on this node is reached over UCX, not over shared memory of our own: %s",
                   name.process.pid, trouble);
@@ -115,6 +121,7 @@ void Router::abandon(PeerId id) {
   Peer& peer = peers_[id];
   if (peer.lost) return;
   peer.lost = true;
+  given_up_.push_back(id);
   if (peer.on_ucx) ucx_.abandon(peer.ucx);
 }
 
@@ -130,27 +137,70 @@ void Router::check_peers() {
   arena_.reclaim(0);
 }
 
-// ---- messages ----
+// ---- messages out ----
 
 Transport::Sent Router::send(PeerId id, const Header& header, const void* data, size_t bytes, Token token) {
-  Peer& peer = peers_[id];
-  if (peer.lost) return Sent::failed;
-  if (peer.queue.empty()) {
-    if (peer.on_ucx && !(peer.arena.is_open() && peer.arena.takes(bytes)))
-      return ucx_.send(peer.ucx, header, data, bytes, token);
-    if (put(peer, header, data, bytes)) return Sent::done;
-    queueing_.push_back(id);
+  if (peers_[id].lost) return Sent::failed;
+  return send(peers_[id], {header, data, bytes, token});
+}
+
+Transport::Sent Router::send(Peer& peer, const Message& message) {
+  const Tried tried = peer.queue.empty() ? try_to_send(peer, message, false) : Tried::no_room;
+  if (tried == Tried::done) return Sent::done;
+  if (tried == Tried::failed) return Sent::failed;
+  if (tried == Tried::no_room) {
+    if (peer.queue.empty()) queueing_.push_back(peer.id);
+    peer.queue.push_back(message);
   }
-  peer.queue.push_back({header, data, bytes, token});
   return Sent::pending;
 }
 
-bool Router::put(Peer& peer, const Header& header, const void* data, size_t bytes) {
-  char* place = peer.arena.place(bytes);
-  if (!place) return false;
-  if (bytes) std::memcpy(place, data, bytes);
-  peer.arena.commit(header, bytes);
-  return true;
+// Hands a message to the best channel that takes it. may_connect: opens an endpoint of UCX's, which cannot be done
+// inside its callbacks.
+Router::Tried Router::try_to_send(Peer& peer, const Message& m, bool may_connect) {
+  if (m.form == RingMemory::Form::taken)
+    return peer.arena.send(m.header, 0, m.form, {0, m.taken}) ? Tried::done : Tried::no_room;
+  if (peer.arena.is_open()) {
+    if (char* place = peer.arena.place(m.bytes)) {
+      if (m.bytes) std::memcpy(place, m.data, m.bytes);
+      peer.arena.commit(m.header, m.bytes);
+      return Tried::done;
+    }
+    if (peer.arena.takes(m.bytes)) return Tried::no_room;
+    if (can_offer(peer, m.bytes)) return offer(peer, m);
+    if (m.bytes <= PeerArena::kLargest && !can_use_ucx(peer)) return Tried::no_room;  // a lane will come free
+  }
+  if (!peer.on_ucx) {
+    if (!may_connect) return Tried::no_room;
+    if (connect_ucx(peer) != Status::ok) return Tried::failed;
+  }
+  return send_over_ucx(peer, m);
+}
+
+bool Router::can_offer(Peer& peer, size_t bytes) {
+  if (bytes <= kInline || bytes > RingMemory::kMostOffered) return false;
+  if (!peer.reads_us) peer.reads_us = arena_.is_read_by(peer.process.unique);
+  return peer.reads_us;
+}
+
+Router::Tried Router::offer(Peer& peer, const Message& m) {
+  const uint32_t id = single_copy_.enter(peer.id, m.token);
+  if (peer.arena.send(m.header, m.bytes, RingMemory::Form::offer, {reinterpret_cast<uint64_t>(m.data), id}))
+    return Tried::pending;
+  (void)single_copy_.leave(id, peer.id);
+  return Tried::no_room;
+}
+
+Router::Tried Router::send_over_ucx(Peer& peer, const Message& m) {
+  switch (ucx_.send(peer.ucx, m.header, m.data, m.bytes, m.token)) {
+    case Sent::done:
+      return Tried::done;
+    case Sent::pending:
+      return Tried::pending;
+    case Sent::failed:
+      break;
+  }
+  return Tried::failed;
 }
 
 void* Router::reserve(PeerId id, size_t bytes) {
@@ -159,12 +209,23 @@ void* Router::reserve(PeerId id, size_t bytes) {
   return peer.arena.place(bytes);
 }
 
+// Sends from the queue what finds room now.
+void Router::drain(Peer& peer) {
+  while (!peer.queue.empty()) {
+    const Message message = peer.queue.front();
+    const Tried tried = peer.lost ? Tried::failed : try_to_send(peer, message, true);
+    if (tried == Tried::no_room) return;
+    peer.queue.pop_front();
+    if (tried == Tried::done) complete(message.token, Status::ok);
+    if (tried == Tried::failed) complete(message.token, peer.lost ? Status::peer_lost : Status::transport);
+  }
+}
+
 int Router::progress() {
   int events = 0;
   if (inbox_)
-    events = arena_.poll([this](const Header& header, const char* data, size_t bytes) {
-      inbox_->arrived(header, {data, bytes, nullptr});
-    });
+    events = arena_.poll(
+        [this](const RingMemory::Cell& cell, const char* payload, uint64_t sender) { arrived(cell, payload, sender); });
   if (!queueing_.empty()) {
     const std::vector<PeerId> queueing = std::move(queueing_);
     queueing_.clear();
@@ -175,35 +236,55 @@ int Router::progress() {
         queueing_.push_back(id);
     }
   }
+  if (!given_up_.empty()) end_offers();
   if (ucx_in_use_ || ++polls_ % kPollsPerUcx == 0) events += ucx_.progress();
   return events;
 }
 
-// Sends from the queue what finds room now. What can never go through shared memory goes over UCX, in its turn.
-void Router::drain(Peer& peer) {
-  while (!peer.queue.empty()) {
-    const Queued message = peer.queue.front();
-    Sent sent = Sent::failed;
-    if (!peer.lost) {
-      if (put(peer, message.header, message.data, message.bytes)) {
-        sent = Sent::done;
-      } else if (peer.arena.takes(message.bytes) || (message.bytes <= PeerArena::kLargest && !can_use_ucx(peer))) {
-        return;  // a slot, or a lane, will come free
-      } else if (connect_ucx(peer) == Status::ok) {
-        sent = ucx_.send(peer.ucx, message.header, message.data, message.bytes, message.token);
-      }
-    }
-    peer.queue.pop_front();
-    if (sent == Sent::pending || message.token == kNoToken || !inbox_) continue;
-    inbox_->completed(message.token, sent == Sent::done ? Status::ok
-                                     : peer.lost        ? Status::peer_lost
-                                                        : Status::transport);
-  }
+// What peers that are gone have not taken, they will not take any more.
+void Router::end_offers() {
+  const std::vector<PeerId> peers = std::move(given_up_);
+  given_up_.clear();
+  for (const PeerId peer : peers)
+    for (Token token; (token = single_copy_.leave_any(peer)) != kNoToken;) complete(token, Status::peer_lost);
+}
+
+// ---- messages in ----
+
+void Router::arrived(const RingMemory::Cell& cell, const char* payload, uint64_t sender) {
+  if (cell.form == RingMemory::Form::payload) return inbox_->arrived(cell.header, {payload, cell.bytes, nullptr});
+  const auto is_sender = [sender](const Peer& peer) { return peer.process.unique == sender; };
+  const auto peer = std::find_if(peers_.begin(), peers_.end(), is_sender);
+  if (peer == peers_.end()) return;  // it cannot be: bulk data comes to those who asked for it
+  if (cell.form == RingMemory::Form::taken) return complete(single_copy_.leave(cell.offer.id, peer->id), Status::ok);
+  inbox_->arrived(cell.header, {nullptr, cell.bytes, single_copy_.keep(peer->id, cell.offer)});
 }
 
 void Router::UcxInbox::arrived(const Header& header, const Payload& payload) {
   router.ucx_in_use_ = true;
   router.inbox_->arrived(header, payload);
+}
+
+Transport::Sent Router::fetch(void* offer, void* data, size_t bytes, Token token) {
+  SingleCopy::Taking* const taking = SingleCopy::taking(offer);
+  if (!taking) return ucx_.fetch(offer, data, bytes, token);
+  const Peer& peer = peers_[taking->peer];
+  const int error = SingleCopy::read(peer.process.pid, taking->offer.address, data, bytes);
+  if (error != 0 && !peer.lost)
+    GPURDMA_LOG(error, "reading %zu bytes of process %u failed: %s", bytes, peer.process.pid, std::strerror(error));
+  say_taken(taking);
+  return error == 0 ? Sent::done : Sent::failed;
+}
+
+void Router::refuse(void* offer) {
+  SingleCopy::Taking* const taking = SingleCopy::taking(offer);
+  taking ? say_taken(taking) : ucx_.refuse(offer);
+}
+
+void Router::say_taken(SingleCopy::Taking* taking) {
+  Peer& peer = peers_[taking->peer];
+  if (!peer.lost) (void)send(peer, {{}, nullptr, 0, kNoToken, RingMemory::Form::taken, taking->offer.id});
+  single_copy_.drop(taking);
 }
 
 }  // namespace gpurdma

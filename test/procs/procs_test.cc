@@ -90,18 +90,22 @@ TEST(Processes, EveryAlgorithmOverSharedMemoryOfUcx) {
   before ? setenv("UCX_TLS", before, 1) : unsetenv("UCX_TLS");
 }
 
-// Pieces larger than our slots go over UCX, and arrive between the small ones of the same operations.
-TEST(Processes, PiecesTooLargeForASlotGoOverUcx) {
+// Pieces larger than our slots are copied straight from the sender, or go over UCX; either way they arrive between the
+// small ones of the same operations.
+TEST(Processes, PiecesTooLargeForASlot) {
   gpurdma_settings_t settings = defaults();
   settings.piece = size_t(1) << 20;
+  every_algorithm(settings);
+  settings.single_copy = 0;
   every_algorithm(settings);
 }
 
 // More ranks than lanes in an arena, each with bulk data for the others.
-TEST(Processes, WhatFindsNoLaneGoesOverUcx) {
+void too_few_lanes(bool single_copy) {
   EXPECT_EQ(procs::run(6, kTimeout,
-                       [](procs::Rank& self) {
+                       [single_copy](procs::Rank& self) {
                          gpurdma_settings_t settings = defaults();
+                         settings.single_copy = single_copy;
                          settings.shared_memory = size_t(1) << 20;  // three lanes
                          settings.algorithm = "doubling";
                          self.open(settings);
@@ -113,6 +117,9 @@ TEST(Processes, WhatFindsNoLaneGoesOverUcx) {
                        }),
             0);
 }
+
+TEST(Processes, WhatFindsNoLaneIsCopiedFromTheSender) { too_few_lanes(true); }
+TEST(Processes, WhatFindsNoLaneGoesOverUcx) { too_few_lanes(false); }
 
 TEST(Processes, ARankWithoutUcxWorksInSharedMemory) {
   EXPECT_EQ(procs::run(3, kTimeout,
@@ -233,12 +240,13 @@ int ends_closed(procs::Rank& self, size_t count) {
 
 // Rank 1 dies; the others must get an error soon, also those that do not talk to rank 1, and the next call fails at
 // once.
-void peer_dies(const char* transports, size_t count) {
+void peer_dies(const char* transports, size_t count, size_t piece = 0) {
   constexpr int kRanks = 4;
   const int bad = procs::run(kRanks, kTimeout, [&](procs::Rank& self) {
     setenv("UCX_KEEPALIVE_INTERVAL", "1s", 0);
     gpurdma_settings_t settings = transports ? over_ucx(transports) : defaults();
     settings.verbose = 0;
+    settings.piece = piece;
     self.open(settings);
     if (const int wrong = check_sum(self, count)) return wrong;
     self.barrier();
@@ -256,6 +264,7 @@ void peer_dies(const char* transports, size_t count) {
 
 TEST(Processes, DeadPeerInSharedMemorySmall) { peer_dies(nullptr, 1); }
 TEST(Processes, DeadPeerInSharedMemoryLarge) { peer_dies(nullptr, 1000000); }
+TEST(Processes, DeadPeerWithPiecesOnOffer) { peer_dies(nullptr, 1000000, size_t(1) << 18); }
 TEST(Processes, DeadPeerOverSharedMemoryOfUcxSmall) { peer_dies("posix,cma,self", 1); }
 TEST(Processes, DeadPeerOverSharedMemoryOfUcxLarge) { peer_dies("posix,cma,self", 1000000); }
 TEST(Processes, DeadPeerOverTcp) { peer_dies("tcp,self", 30000); }

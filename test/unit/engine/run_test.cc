@@ -150,6 +150,33 @@ TEST(Forwarding, WritesTheResultToTheSlotAndToItsPlace) {
   EXPECT_EQ(rig.counters.sent_bytes[int(Path::rdma)], 12000u);
 }
 
+// So large an output is written past the caches; the values are the same, also at odd places.
+TEST(Forwarding, OfALargeOutput) {
+  Rig rig(1, 3);
+  rig.output_bytes = size_t(1) << 30;
+  rig.transport.slot.resize(5000, -1);
+  const Plan plan = plan_of(1, 3, [](Plan& p) {
+    const Slice slot = p.scratch(3001);
+    p.recv(slot, 0);
+    p.reduce(out(3, 3001), slot, in(0, 3001));
+    p.send(2, out(3, 3001));
+    p.recv(out(3100, 777), 0);
+  });
+  rig.begin(plan);
+  rig.credit(2, 1);
+  rig.data(0, 0, Ints(3001, 7));
+  rig.data(0, 1, Ints(777, 9));
+  EXPECT_EQ(rig.ended(), Status::ok);
+  EXPECT_EQ(rig.output[2], 0);
+  for (int i = 0; i < 3001; ++i) {
+    ASSERT_EQ(rig.output[size_t(3 + i)], 8 + i);
+    ASSERT_EQ(rig.transport.slot[size_t(i)], 8 + i);
+  }
+  EXPECT_EQ(rig.output[3004], 0);
+  EXPECT_EQ(std::count(rig.output.begin() + 3100, rig.output.begin() + 3877, 9), 777);
+  EXPECT_EQ(rig.output[3877], 0);
+}
+
 TEST(Forwarding, SendsFromMemoryWhereThereIsNoSlot) {
   Rig rig(1, 3);
   const Plan plan = reduce_and_send();

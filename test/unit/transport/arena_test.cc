@@ -22,7 +22,8 @@ struct Node {
   explicit Node(size_t bytes = Arena::kLeast) { EXPECT_EQ(arena.create(bytes, owner), Status::ok); }
   const char* join(PeerArena& peer, ProcessIdentity sender) { return peer.open(arena.name(), owner, sender); }
   int poll() {
-    return arena.poll([&](const Header&, const char* data, size_t bytes) { got.emplace_back(data, bytes); });
+    return arena.poll(
+        [&](const RingMemory::Cell& cell, const char* data, uint64_t) { got.emplace_back(data, cell.bytes); });
   }
 };
 

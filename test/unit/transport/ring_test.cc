@@ -31,11 +31,12 @@ struct Ends {
   }
   std::vector<std::pair<uint32_t, std::string>> receive(int most = 1000) {
     std::vector<std::pair<uint32_t, std::string>> got;
-    receiver.poll(most, [&](const Header& header, const char* data, size_t bytes) {
+    receiver.poll(most, [&](const RingMemory::Cell& cell, const char* data) {
+      const Header& header = cell.header;
       EXPECT_EQ(header.operation, 7u);
       EXPECT_EQ(header.comm, 8u);
       EXPECT_EQ(header.source, 9u);
-      got.emplace_back(header.position, std::string(data, bytes));
+      got.emplace_back(header.position, std::string(data, cell.bytes));
     });
     return got;
   }
@@ -164,8 +165,9 @@ TEST(Ring, SenderAndReceiverAtOnce) {
   });
   uint32_t next = 0, wrong = 0;
   while (next < kMessages) {
-    const int n = ends.receiver.poll(5, [&](const Header& header, const char* data, size_t bytes) {
-      wrong += header.position != next || bytes != size_of(next) ||
+    const int n = ends.receiver.poll(5, [&](const RingMemory::Cell& cell, const char* data) {
+      const size_t bytes = cell.bytes;
+      wrong += cell.header.position != next || bytes != size_of(next) ||
                !std::all_of(data, data + bytes, [&](char c) { return c == char(next); });
       ++next;
     });
