@@ -4,9 +4,9 @@
 #include <cstring>
 #include <new>
 
+#include "base/copy.h"
 #include "base/counters.h"
 #include "base/log.h"
-#include "base/stream.h"
 #include "engine/mailbox.h"
 
 namespace gpurdma {
@@ -183,6 +183,7 @@ void Run::reduce_twice(const PlanOp& o, char* slot, const char* a, const char* b
   const size_t part = std::max<size_t>(kPart / element_, 1);
   for (size_t i = 0; i < o.dst.n; i += part) {
     const size_t n = std::min(part, o.dst.n - i), from = i * element_;
+    expect_writing(slot + from, n * element_);
     reduce_(streams ? slot + from : dst + from, a + from, b + from, n);
     if (streams)
       stream_copy(dst + from, slot + from, n * element_);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "base/copy.h"
 #include "base/log.h"
 
 namespace gpurdma {
@@ -162,7 +163,7 @@ Router::Tried Router::try_to_send(Peer& peer, const Message& m, bool may_connect
     return peer.arena.send(m.header, 0, m.form, {0, m.taken}) ? Tried::done : Tried::no_room;
   if (peer.arena.is_open()) {
     if (char* place = peer.arena.place(m.bytes)) {
-      if (m.bytes) std::memcpy(place, m.data, m.bytes);
+      copy_for_peer(place, m.data, m.bytes);
       peer.arena.commit(m.header, m.bytes);
       return Tried::done;
     }
