@@ -8,15 +8,20 @@
 namespace gpurdma {
 namespace {
 
-// Doubling up to 64 KiB: measured with 2 to 4 ranks on one node, where the ring catches up at 128 KiB. With more ranks
-// for as long as the ring's 2 (n - 1) messages one after another cost more time than doubling's extra bytes, reckoned
-// with 1 us a message and 5 GB/s.
+// One node: measured by contrib/tune with 2 ranks on a core each, and with 4 ranks on 2 cores. Rows for 5 to 7 ranks are
+// those for 4; from 8 on doubling goes on for as long as the ring's 2 (n - 1) messages one after another cost more time
+// than its extra bytes, reckoned with 1 us a message and 5 GB/s.
+// Several nodes: reckoned, since fewer messages and bytes between nodes are what counts there; not measured.
 constexpr const char* kText = R"(
-allreduce  ranks 1-63      bytes 0-64K   doubling  piece 32K  depth 8
-allreduce  ranks 64-255    bytes 0-128K  doubling  piece 32K  depth 8
-allreduce  ranks 256-1023  bytes 0-512K  doubling  piece 32K  depth 8
-allreduce  ranks 1024-     bytes 0-1M    doubling  piece 32K  depth 8
-allreduce  ranks 1-        bytes 0-      ring      piece 32K  depth 8
+allreduce  ranks 1-2             bytes 0-32K   doubling      piece 32K  depth 8
+allreduce  ranks 3      nodes 1  bytes 0-32K   multiplying   piece 32K  depth 8  radix 3
+allreduce  ranks 4-7    nodes 1  bytes 0-32K   multiplying   piece 32K  depth 8  radix 4
+allreduce  ranks 8-63   nodes 1  bytes 0-64K   doubling      piece 32K  depth 8
+allreduce  ranks 64-255 nodes 1  bytes 0-128K  doubling      piece 32K  depth 8
+allreduce  ranks 256-   nodes 1  bytes 0-512K  doubling      piece 32K  depth 8
+allreduce  ranks 3-     nodes 2- bytes 0-16K   leaders       piece 32K  depth 8  radix 4
+allreduce  ranks 3-     nodes 2- bytes 0-      hierarchical  piece 32K  depth 8
+allreduce  ranks 1-              bytes 0-      ring          piece 32K  depth 4
 )";
 
 }  // namespace

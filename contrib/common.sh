@@ -107,6 +107,10 @@ configure_and_make() {
   shift 2
   mkdir -p "$build"
   autogen || return 1
+  # Objects of another checkout would be mixed with ours.
+  if [ -e "$build/config.status" ] && ! grep -qF "srcdir='$TOP'" "$build/config.status"; then
+    die "$build was configured from another checkout than $TOP; remove it, or name another build directory"
+  fi
   if [ "$TOP/configure" -nt "$build/config.status" ] || [ "$*" != "$(cat "$build/arguments" 2> /dev/null)" ]; then
     logged "$name: configure" env -C "$build" "$TOP/configure" "$@" || return 1
     echo "$*" > "$build/arguments"

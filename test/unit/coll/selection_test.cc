@@ -67,7 +67,7 @@ TEST(Selection, TheFirstRowThatFitsApplies) {
   EXPECT_EQ(choose_by(rows, 4, 2, 99).tuning.piece, 9u);
   EXPECT_EQ(choose_by(rows, 4, 1, 100).tuning.piece, 9u);
   EXPECT_EQ(choose_by(rows, 4, 1, 201).tuning.piece, choose(4, 201, 1).tuning.piece);
-  EXPECT_EQ(choose_by(rows, 5, 2, 100).algorithm, named("doubling"));
+  EXPECT_EQ(choose_by(rows, 5, 2, 100).algorithm, named("leaders"));
 }
 
 TEST(Selection, AnAlgorithmThatCannotRunIsPassedOver) {
