@@ -102,6 +102,7 @@ COMMUNICATORS = [
     Test("communicators", "comms", 4),
     Test("communicators, 7 ranks", "comms", 7),
     Test("a thousand communicators", "churn", 3, timeout_s=90),
+    Test("ten thousand communicators", "churn", 2, "--rounds 5000", timeout_s=90),
     Test("threads", "threads", 3, timeout_s=120),
     # User ops run in the component beneath.
     Test("user ops", "userop", 3, active=False),

@@ -69,6 +69,10 @@ void Rank::open(const gpurdma_settings_t& settings) {
   const gpurdma_host_t host{log_line, [] {}, [](int) {},
                             [](void* cookie, int status) { *static_cast<int*>(cookie) = status; }};
   if (gpurdma_runtime_create(&settings, &host, &runtime) != GPURDMA_OK) std::_Exit(90);
+  open_communicator();
+}
+
+void Rank::open_communicator() {
   gpurdma_comm_info_t info{};
   info.rank = rank;
   info.size = size;

@@ -22,6 +22,8 @@ struct Rank {
 
   // Makes runtime and communicator. Fails the process when it cannot.
   void open(const gpurdma_settings_t& settings);
+  // Another communicator, as open() makes it.
+  void open_communicator();
   void close();
   // All ranks have come here.
   void barrier();

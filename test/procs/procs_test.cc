@@ -2,6 +2,7 @@
 #include "procs/procs.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -303,6 +304,30 @@ TEST(Processes, ARankWithoutUcxFailsAll) {
                          std::vector<int> in(10, 1), out(10);
                          if (allreduce(self, in, out) == GPURDMA_OK) return 2;
                          if (const int wrong = ends_closed(self, 10)) return wrong;
+                         self.barrier();
+                         self.close();
+                         return 0;
+                       }),
+            0);
+}
+
+// Communicators come and go, each with its greetings and a call; memory stays what it was.
+TEST(Processes, TenThousandCommunicators) {
+  EXPECT_EQ(procs::run(2, kTimeout,
+                       [](procs::Rank& self) {
+                         self.open(defaults());
+                         size_t before = 0;
+                         for (int i = 0; i < 10000; ++i) {
+                           if (i == 1000) before = mallinfo2().uordblks;
+                           gpurdma_comm_destroy(self.comm);
+                           self.open_communicator();
+                           if (const int bad = check_sum(self, i % 16 == 0 ? 3000 : 1)) return bad;
+                         }
+                         const size_t after = mallinfo2().uordblks;
+                         if (after > before + 16384) {
+                           std::fprintf(stderr, "%zu bytes became %zu\n", before, after);
+                           return 40;
+                         }
                          self.barrier();
                          self.close();
                          return 0;
