@@ -13,8 +13,9 @@
 // Sender's and receiver's objects are private to their process; RingMemory is shared.
 #pragma once
 #include <atomic>
-#include <cstring>
+#include <cstddef>
 
+#include "base/copy.h"
 #include "transport/transport.h"
 
 namespace gpurdma {
@@ -108,11 +109,18 @@ class RingSender {
     begin_[sent_ % RingMemory::kCells] = place_;
     head_ = end_;
     c.flag.store(++sent_, std::memory_order_release);
+    if (bytes <= kHandedOver) {
+      hand_over(&c, offsetof(RingMemory::Cell, here) + (bytes <= RingMemory::kHere ? bytes : sizeof c.at));
+      if (bytes > RingMemory::kHere) hand_over(lane_.base + place_, bytes);
+    }
   }
 
   // A lane is used from its start again as soon as there is room, at the earliest here: what is used again and again
   // stays in the first-level caches.
   static constexpr size_t kLap = 16384;
+  // Small messages are moved nearer to the receiver, large ones would only take longer. Between two processes, 64
+  // bytes: 0.49 to 0.36 us, 1 KiB: 0.68 to 0.61 us.
+  static constexpr size_t kHandedOver = 2048;
 
   RingMemory::Cell& cell() { return ring_->cells[sent_ % RingMemory::kCells]; }
   uint32_t look() { return consumed_ = ring_->consumed.load(std::memory_order_acquire); }
