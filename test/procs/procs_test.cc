@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -328,6 +329,30 @@ TEST(Processes, TenThousandCommunicators) {
                            std::fprintf(stderr, "%zu bytes became %zu\n", before, after);
                            return 40;
                          }
+                         self.barrier();
+                         self.close();
+                         return 0;
+                       }),
+            0);
+}
+
+// As many ranks as a large node has. Without UCX, so that what shared memory cannot carry would show.
+TEST(Processes, ACrowdedNode) {
+  constexpr int kRanks = 64;
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  if (files.rlim_max < 2 * kRanks * kRanks) GTEST_SKIP() << "too few files may be open for sockets between all ranks";
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+  EXPECT_EQ(procs::run(kRanks, kTimeout,
+                       [](procs::Rank& self) {
+                         if (!freopen("/dev/null", "w", stderr)) return 41;  // UCX says 128 times why it does not start
+                         setenv("UCX_TLS", "no_such_transport", 1);
+                         gpurdma_settings_t settings = defaults();
+                         settings.verbose = 0;
+                         self.open(settings);
+                         for (const size_t count : {1, 3000, 100000, 300000})
+                           if (const int bad = check_sum(self, count)) return bad;
                          self.barrier();
                          self.close();
                          return 0;
