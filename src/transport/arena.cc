@@ -16,7 +16,7 @@
 namespace gpurdma {
 namespace {
 
-constexpr uint64_t kMagic = 0x314152454e414247;  // changes with every change of the layout
+constexpr uint64_t kMagic = 0x324152454e414247;  // changes with every change of the layout
 constexpr size_t kPage = 4096;
 
 constexpr size_t on_page(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
@@ -83,14 +83,25 @@ Arena::~Arena() {
 
 // Rings have been claimed that were free until now.
 void Arena::meet(uint32_t rings) {
-  for (uint32_t i = uint32_t(receivers_.size()); i < std::min(rings, ArenaHeader::kRings); ++i)
+  for (uint32_t i = uint32_t(receivers_.size()); i < rings; ++i)
     receivers_.emplace_back(&mapping_.ring(i), mapping_.base(), mapping_.bytes());
 }
 
+const RingMemory* Arena::ring_of(uint64_t sender) const {
+  for (uint32_t i = 0, used = rings_used(); i < used; ++i)
+    if (sender_of(i) == sender) return &mapping_.ring(i);
+  return nullptr;
+}
+
 bool Arena::is_read_by(uint64_t sender) const {
-  for (uint32_t i = 0; i < receivers_.size(); ++i)
-    if (sender_of(i) == sender) return mapping_.ring(i).sender_reads.load(std::memory_order_acquire) != 0;
-  return false;
+  const RingMemory* const ring = ring_of(sender);
+  return ring && ring->sender_reads.load(std::memory_order_acquire) != 0;
+}
+
+RingMemory::State Arena::state_of(uint64_t sender) const {
+  std::atomic_thread_fence(std::memory_order_acquire);  // what the caller has read, it has read before
+  const RingMemory* const ring = ring_of(sender);
+  return ring ? ring->state.load(std::memory_order_acquire) : RingMemory::State::closed;
 }
 
 void Arena::reclaim(uint64_t dead_sender) {
@@ -101,7 +112,8 @@ void Arena::reclaim(uint64_t dead_sender) {
     if (sender == 0) continue;
     RingMemory& ring = mapping_.ring(i);
     const bool dead = sender == dead_sender;
-    const bool closed = ring.closed.load(std::memory_order_acquire) != 0 && !receivers_[i].waiting();
+    const bool closed =
+        ring.state.load(std::memory_order_acquire) != RingMemory::State::open && !receivers_[i].waiting();
     if (!dead && !closed) continue;
     for (uint32_t lane = 0; lane < header.lanes; ++lane) {
       uint32_t holder = i + 1;
@@ -151,7 +163,23 @@ const char* PeerArena::open(const ArenaName& name, const ProcessIdentity& peer, 
 }
 
 PeerArena::~PeerArena() {
-  if (mapping_) mapping_.ring(ring_).closed.store(1, std::memory_order_release);
+  if (mapping_) mapping_.ring(ring_).state.store(RingMemory::State::closed, std::memory_order_release);
+}
+
+PeerArena& PeerArena::operator=(PeerArena&& other) noexcept {
+  std::swap(mapping_, other.mapping_);
+  std::swap(ring_, other.ring_);
+  std::swap(lane_, other.lane_);
+  std::swap(sent_at_rest_, other.sent_at_rest_);
+  std::swap(sender_, other.sender_);
+  return *this;
+}
+
+void PeerArena::give_up() {
+  if (!mapping_) return;
+  mapping_.ring(ring_).state.store(RingMemory::State::given_up, std::memory_order_release);
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // before anything is written to what was on offer
+  mapping_ = Mapping();
 }
 
 bool PeerArena::claim_lane() {

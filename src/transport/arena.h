@@ -72,7 +72,7 @@ class Arena {
   // rings at a time.
   template <class F>
   int poll(F arrived) {
-    const uint32_t used = mapping_ ? mapping_.header().rings_used.load(std::memory_order_acquire) : 0;
+    const uint32_t used = rings_used();
     if (used != receivers_.size()) meet(used);
     int n = 0;
     for (uint32_t i = 0, most = used < kRingsPerPoll ? used : kRingsPerPoll; i < most; ++i) {
@@ -85,6 +85,8 @@ class Arena {
   }
   // Whether that process has a ring here, and says in it that it may read our memory.
   bool is_read_by(uint64_t sender) const;
+  // Of that process's ring; closed where it has none.
+  RingMemory::State state_of(uint64_t sender) const;
   // Takes back rings and lanes of senders that closed theirs, or that is dead (0: none is).
   void reclaim(uint64_t dead_sender);
 
@@ -92,7 +94,12 @@ class Arena {
   static constexpr uint32_t kRingsPerPoll = 8;
   static constexpr int kMessagesPerPoll = 8;
 
+  uint32_t rings_used() const {
+    const uint32_t used = mapping_ ? mapping_.header().rings_used.load(std::memory_order_acquire) : 0;
+    return used < ArenaHeader::kRings ? used : ArenaHeader::kRings;
+  }
   void meet(uint32_t rings);
+  const RingMemory* ring_of(uint64_t sender) const;
   uint64_t sender_of(uint32_t ring) const {
     return mapping_.header().ring_sender[ring].load(std::memory_order_acquire);
   }
@@ -108,12 +115,15 @@ class PeerArena {
  public:
   PeerArena() = default;
   ~PeerArena();
-  PeerArena(PeerArena&&) = default;
-  PeerArena& operator=(PeerArena&&) = default;
+  PeerArena(PeerArena&& other) noexcept { *this = static_cast<PeerArena&&>(other); }
+  PeerArena& operator=(PeerArena&& other) noexcept;
 
   // Maps the peer's arena and claims a ring there. Returns why that is not possible, or nullptr.
   const char* open(const ArenaName& name, const ProcessIdentity& peer, const ProcessIdentity& own);
   bool is_open() const { return bool(mapping_); }
+  // Ends it: what is on offer must not be taken any more, nor what was taken be used, unless that is known by now. When
+  // this returns, memory that was on offer may be used again.
+  void give_up();
 
   // Most bytes of one message; what is larger would stop the pipeline.
   static constexpr size_t kLargest = ArenaHeader::kLane / 2;

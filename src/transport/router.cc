@@ -1,6 +1,7 @@
 #include "transport/router.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "base/clock.h"
@@ -11,6 +12,7 @@ namespace gpurdma {
 namespace {
 
 constexpr double kCloseSeconds = 5;
+constexpr int kPollsForAll = 32;  // after which every ring was emptied, and UCX asked as well
 
 // What stands in front of UCX's address.
 struct Name {
@@ -122,17 +124,22 @@ void Router::abandon(PeerId id) {
   Peer& peer = peers_[id];
   if (peer.lost) return;
   peer.lost = true;
+  peer.arena.give_up();
   given_up_.push_back(id);
   if (peer.on_ucx) ucx_.abandon(peer.ucx);
 }
 
 void Router::check_peers() {
   for (Peer& peer : peers_) {
-    if (!peer.lost && peer.arena.is_open()) peer.arena.rest();
-    if (peer.lost || peer.watch.alive()) continue;
-    progress();  // what it sent before it ended
-    GPURDMA_LOG(error, "process %u on this node is dead", peer.process.pid);
-    arena_.reclaim(peer.process.unique);
+    if (peer.lost) continue;
+    if (peer.arena.is_open()) peer.arena.rest();
+    const bool dead = !peer.watch.alive();
+    const bool gave_up = peer.arena.is_open() && arena_.state_of(peer.process.unique) == RingMemory::State::given_up;
+    if (!dead && !gave_up) continue;
+    for (int i = 0; i < kPollsForAll; ++i) progress();  // what it sent before
+    if (!peer.lost)
+      GPURDMA_LOG(error, "process %u on this node %s", peer.process.pid, dead ? "is dead" : "has given us up");
+    if (dead) arena_.reclaim(peer.process.unique);
     lose(peer);
   }
   arena_.reclaim(0);
@@ -159,8 +166,6 @@ Transport::Sent Router::send(Peer& peer, const Message& message) {
 // Hands a message to the best channel that takes it. may_connect: opens an endpoint of UCX's, which cannot be done
 // inside its callbacks.
 Router::Tried Router::try_to_send(Peer& peer, const Message& m, bool may_connect) {
-  if (m.form == RingMemory::Form::taken)
-    return peer.arena.send(m.header, 0, m.form, {0, m.taken}) ? Tried::done : Tried::no_room;
   if (peer.arena.is_open()) {
     if (char* place = peer.arena.place(m.bytes)) {
       copy_for_peer(place, m.data, m.bytes);
@@ -185,9 +190,12 @@ bool Router::can_offer(Peer& peer, size_t bytes) {
 }
 
 Router::Tried Router::offer(Peer& peer, const Message& m) {
+  if (peer.offers == RingMemory::kMostOffers) return Tried::no_room;
   const uint32_t id = single_copy_.enter(peer.id, m.token);
-  if (peer.arena.send(m.header, m.bytes, RingMemory::Form::offer, {reinterpret_cast<uint64_t>(m.data), id}))
+  if (peer.arena.send(m.header, m.bytes, RingMemory::Form::offer, {reinterpret_cast<uint64_t>(m.data), id})) {
+    ++peer.offers;
     return Tried::pending;
+  }
   (void)single_copy_.leave(id, peer.id);
   return Tried::no_room;
 }
@@ -223,10 +231,8 @@ void Router::drain(Peer& peer) {
 }
 
 int Router::progress() {
-  int events = 0;
-  if (inbox_)
-    events = arena_.poll(
-        [this](const RingMemory::Cell& cell, const char* payload, uint64_t sender) { arrived(cell, payload, sender); });
+  int events = arena_.poll(
+      [this](const RingMemory::Cell& cell, const char* payload, uint64_t sender) { arrived(cell, payload, sender); });
   if (!queueing_.empty()) {
     const std::vector<PeerId> queueing = std::move(queueing_);
     queueing_.clear();
@@ -253,12 +259,21 @@ void Router::end_offers() {
 // ---- messages in ----
 
 void Router::arrived(const RingMemory::Cell& cell, const char* payload, uint64_t sender) {
-  if (cell.form == RingMemory::Form::payload) return inbox_->arrived(cell.header, {payload, cell.bytes, nullptr});
+  if (cell.form == RingMemory::Form::payload) {
+    if (inbox_) inbox_->arrived(cell.header, {payload, cell.bytes, nullptr});
+    return;
+  }
   const auto is_sender = [sender](const Peer& peer) { return peer.process.unique == sender; };
   const auto peer = std::find_if(peers_.begin(), peers_.end(), is_sender);
   if (peer == peers_.end()) return;  // it cannot be: bulk data comes to those who asked for it
-  if (cell.form == RingMemory::Form::taken) return complete(single_copy_.leave(cell.offer.id, peer->id), Status::ok);
-  inbox_->arrived(cell.header, {nullptr, cell.bytes, single_copy_.keep(peer->id, cell.offer)});
+  if (cell.form == RingMemory::Form::taken) {
+    const Token token = single_copy_.leave(cell.offer.id, peer->id);
+    if (token == kNoToken) return;
+    --peer->offers;
+    return complete(token, Status::ok);
+  }
+  void* const offer = single_copy_.keep(peer->id, cell.offer);
+  inbox_ ? inbox_->arrived(cell.header, {nullptr, cell.bytes, offer}) : refuse(offer);
 }
 
 void Router::UcxInbox::arrived(const Header& header, const Payload& payload) {
@@ -270,7 +285,11 @@ Transport::Sent Router::fetch(void* offer, void* data, size_t bytes, Token token
   SingleCopy::Taking* const taking = SingleCopy::taking(offer);
   if (!taking) return ucx_.fetch(offer, data, bytes, token);
   const Peer& peer = peers_[taking->peer];
-  const int error = SingleCopy::read(peer.process.pid, taking->offer.address, data, bytes);
+  int error = SingleCopy::read(peer.process.pid, taking->offer.address, data, bytes);
+  // It counts if afterwards the sender still was there and stood by its offer: else the memory, or even the process's
+  // number, may have been another's by then.
+  const bool stands = arena_.state_of(peer.process.unique) == RingMemory::State::open && peer.watch.alive();
+  if (error == 0 && !stands) error = ESRCH;
   if (error != 0 && !peer.lost)
     GPURDMA_LOG(error, "reading %zu bytes of process %u failed: %s", bytes, peer.process.pid, std::strerror(error));
   say_taken(taking);
@@ -284,7 +303,8 @@ void Router::refuse(void* offer) {
 
 void Router::say_taken(SingleCopy::Taking* taking) {
   Peer& peer = peers_[taking->peer];
-  if (!peer.lost) (void)send(peer, {{}, nullptr, 0, kNoToken, RingMemory::Form::taken, taking->offer.id});
+  if (!peer.lost && !peer.arena.send({}, 0, RingMemory::Form::taken, {0, taking->offer.id}))
+    GPURDMA_LOG(error, "process %u offers more than it may", peer.process.pid);
   single_copy_.drop(taking);
 }
 

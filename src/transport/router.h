@@ -47,8 +47,6 @@ class Router final : public Transport {
     const void* data;
     size_t bytes;
     Token token;
-    RingMemory::Form form = RingMemory::Form::payload;
-    uint32_t taken = 0;  // of Form::taken: the peer's id
   };
   enum class Tried { done, pending, failed, no_room };
   struct Peer {
@@ -62,6 +60,7 @@ class Router final : public Transport {
     Path path = Path::shared_memory;
     bool lost = false;
     bool reads_us = false;      // so payloads can be offered
+    uint32_t offers = 0;        // not taken yet
     std::deque<Message> queue;  // in order; nothing overtakes it
   };
   // What UCX tells us, passed on under the names of our peers.

@@ -95,6 +95,23 @@ TEST(Arena, RingsOfSendersThatClosedAreGivenToOthers) {
   EXPECT_EQ(node.got.size(), 3 * ArenaHeader::kRings);
 }
 
+TEST(Arena, ClosingOneRingLeavesTheOthersOpen) {
+  Node node;
+  PeerArena a, b;
+  const ProcessIdentity first = ProcessIdentity::own(), second = ProcessIdentity::own(), third = ProcessIdentity::own();
+  ASSERT_EQ(node.join(a, first), nullptr);
+  ASSERT_EQ(node.join(b, second), nullptr);
+  EXPECT_TRUE(send(a, "x"));
+  node.poll();
+  EXPECT_EQ(node.arena.state_of(first.unique), RingMemory::State::open);
+  b = PeerArena();
+  EXPECT_EQ(node.arena.state_of(first.unique), RingMemory::State::open);
+  EXPECT_EQ(node.arena.state_of(second.unique), RingMemory::State::closed);
+  a.give_up();
+  EXPECT_EQ(node.arena.state_of(first.unique), RingMemory::State::given_up);
+  EXPECT_EQ(node.arena.state_of(third.unique), RingMemory::State::closed) << "it has none";
+}
+
 TEST(Arena, TakesBackWhatTheDeadHad) {
   Node node;
   const ProcessIdentity dead = ProcessIdentity::own();

@@ -56,14 +56,31 @@ TEST(Ring, CarriesSmallMessagesInTheirCells) {
 
 TEST(Ring, HasRoomForItsCellsAndAgainOnceTheyAreConsumed) {
   Ends ends;
-  for (uint32_t i = 0; i < RingMemory::kCells; ++i) ASSERT_TRUE(ends.send(i, "a"));
+  constexpr uint32_t kCellsForAll = RingMemory::kCells - RingMemory::kKept;
+  for (uint32_t i = 0; i < kCellsForAll; ++i) ASSERT_TRUE(ends.send(i, "a"));
   EXPECT_FALSE(ends.send(99, "a"));
   EXPECT_FALSE(ends.sender.drained());
   EXPECT_EQ(ends.receive(1).size(), 1u);
   EXPECT_TRUE(ends.send(99, "b"));
   EXPECT_FALSE(ends.send(100, "a"));
-  EXPECT_EQ(ends.receive().size(), size_t(RingMemory::kCells));
+  EXPECT_EQ(ends.receive().size(), size_t(kCellsForAll));
   EXPECT_TRUE(ends.sender.drained());
+}
+
+TEST(Ring, KeepsCellsForWhatWasTaken) {
+  Ends ends;
+  const Header header{7, 8, 9, 1, Header::Kind::data};
+  while (ends.send(1, "a")) {
+  }
+  EXPECT_FALSE(ends.sender.send(header, 100000, RingMemory::Form::offer, {1, 2}));
+  for (uint32_t i = 0; i < RingMemory::kKept; ++i)
+    EXPECT_TRUE(ends.sender.send(header, 0, RingMemory::Form::taken, {0, i}));
+  EXPECT_FALSE(ends.sender.send(header, 0, RingMemory::Form::taken, {0, 9}));
+  int taken = 0;
+  EXPECT_EQ(ends.receiver.poll(
+                100, [&](const RingMemory::Cell& cell, const char*) { taken += cell.form == RingMemory::Form::taken; }),
+            int(RingMemory::kCells));
+  EXPECT_EQ(taken, int(RingMemory::kKept));
 }
 
 TEST(Ring, APayloadStaysWhereItIsUntilItsMessageIsConsumed) {
