@@ -52,13 +52,14 @@ Status Engine::wait(Run& run, int* host_error) {
     if (run.over()) break;
     // Between these polls nothing else is looked at: the time of a small operation is made of them.
     const bool greets = !greeting_.empty();  // then it is the host that brings us on
-    const bool help_host = greets || ++polls % kPollsPerHostProgress == 0;
-    const bool yield = empty >= spins;
+    const bool yield = empty >= spins, nap = empty >= spins + kYields;
+    // A nap is long, and the peer may be late because it waits for other messages of this process.
+    const bool help_host = greets || nap || ++polls % kPollsPerHostProgress == 0;
     if (!help_host && !yield) continue;
     look_around();
     lock_.unlock();
     if (help_host && host_.progress) host_.progress(host_.context);
-    if (yield) empty < spins + kYields ? void(sched_yield()) : void(nanosleep(&kNap, nullptr));
+    if (yield) nap ? void(nanosleep(&kNap, nullptr)) : void(sched_yield());
     lock_.lock();
   }
   const Status status = run.status();

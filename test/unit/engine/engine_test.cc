@@ -127,39 +127,64 @@ TEST(Engine, WaitsAndLeavesOtherOperationsToTheirOwners) {
   EXPECT_EQ(rig.ended(), Status::ok);
 }
 
-TEST(Engine, WaitProgressesTheHostWithoutTheLock) {
-  struct Seen {
-    ScriptedTransport transport;
-    Counters counters;
-    std::unique_ptr<Engine> engine;
-    int host_polls = 0;
-  } seen;
-  Engine::Host host;
-  host.context = &seen;
-  host.progress = [](void* context) {
-    Seen& s = *static_cast<Seen*>(context);
-    EXPECT_TRUE(s.engine->try_lock());
-    s.engine->unlock();
-    ++s.host_polls;
-  };
-  seen.engine = std::make_unique<Engine>(seen.transport, seen.counters, Engine::Limits{}, host);
-  seen.engine->lock();
-  Communicator* comm = seen.engine->new_communicator(0, 2, "", {});
-  comm->link(1).state = Link::State::up;
-  const Plan plan = receive_one();
+// An engine that waits for one operation; counts what it asks for meanwhile.
+struct Waiting {
+  ScriptedTransport transport;
+  Counters counters;
+  std::unique_ptr<Engine> engine;
+  Communicator* comm;
+  int polls = 0, host_polls = 0;
   int32_t result = 0;
-  const Number number = comm->next_call(CallClass::blocking);
-  gpurdma::Run* run;
-  ASSERT_EQ(seen.engine->begin(plan, *comm, number, {nullptr, &result, 4, Rig::sum}, {}, &run), Status::ok);
-  seen.transport.on_progress = [&] {
-    const int32_t value = 5;
-    const Header header{number.bits(), comm->handle, 1, 0, Header::Kind::data};
-    if (seen.host_polls == 3) seen.transport.inbox->arrived(header, {&value, 4, nullptr});
-    return 0;
-  };
-  EXPECT_EQ(seen.engine->wait(*run, nullptr), Status::ok);
-  EXPECT_EQ(result, 5);
-  seen.engine->unlock();
+
+  Waiting() {
+    Engine::Host host;
+    host.context = this;
+    host.progress = [](void* context) {
+      Waiting& w = *static_cast<Waiting*>(context);
+      EXPECT_TRUE(w.engine->try_lock());
+      w.engine->unlock();
+      ++w.host_polls;
+    };
+    engine = std::make_unique<Engine>(transport, counters, Engine::Limits{}, host);
+    comm = engine->new_communicator(0, 2, "", {});
+    comm->link(1).state = Link::State::up;
+  }
+  // Until `enough`, which is asked at each poll.
+  template <class F>
+  void wait(F enough) {
+    engine->lock();
+    const Plan plan = receive_one();
+    const Number number = comm->next_call(CallClass::blocking);
+    gpurdma::Run* run;
+    ASSERT_EQ(engine->begin(plan, *comm, number, {nullptr, &result, 4, Rig::sum}, {}, &run), Status::ok);
+    transport.on_progress = [&] {
+      ++polls;
+      const int32_t value = 5;
+      const Header header{number.bits(), comm->handle, 1, 0, Header::Kind::data};
+      if (enough()) transport.inbox->arrived(header, {&value, 4, nullptr});
+      return 0;
+    };
+    EXPECT_EQ(engine->wait(*run, nullptr), Status::ok);
+    EXPECT_EQ(result, 5);
+    engine->unlock();
+  }
+};
+
+TEST(Engine, WaitProgressesTheHostWithoutTheLock) {
+  Waiting waiting;
+  waiting.wait([&] { return waiting.host_polls == 3; });
+}
+
+// The peer may be late because it waits for another message of ours, which the host would bring on.
+TEST(Engine, WaitProgressesTheHostAtEachNap) {
+  Waiting waiting;
+  waiting.comm->oversubscribed = true;  // it yields soon
+  int host_polls_awake = 0;
+  waiting.wait([&] {
+    if (waiting.polls == 2100) host_polls_awake = waiting.host_polls;  // it naps by now
+    return waiting.polls == 2200;
+  });
+  EXPECT_GE(waiting.host_polls - host_polls_awake, 99);
 }
 
 TEST(Engine, CountsCallsUnderTheSlowestPath) {
