@@ -24,8 +24,7 @@ struct Exchange {
 };
 
 void* exchange(void* opaque, int rank, const void* mine, size_t bytes, void* theirs, size_t capacity) {
-  const Rank& self = *static_cast<Rank*>(opaque);
-  const int socket = self.sockets[size_t(rank)];
+  const int socket = (*static_cast<const std::vector<int>*>(opaque))[size_t(rank)];
   if (send(socket, mine, bytes, MSG_NOSIGNAL) != ssize_t(bytes)) return nullptr;
   return new Exchange{socket, theirs, capacity};
 }
@@ -61,6 +60,21 @@ struct Mesh {
   }
 };
 
+gpurdma_comm_t* make_comm(Rank& self, const char* name, std::vector<int>& sockets) {
+  gpurdma_comm_info_t info{};
+  info.rank = self.rank;
+  info.size = self.size;
+  info.name = name;
+  info.oversubscribed = self.size > int(std::thread::hardware_concurrency());
+  info.opaque = &sockets;
+  info.exchange = exchange;
+  info.exchange_test = exchange_test;
+  info.exchange_end = exchange_end;
+  gpurdma_comm_t* comm = nullptr;
+  if (gpurdma_comm_create(self.runtime, &info, &comm) != GPURDMA_OK) std::_Exit(91);
+  return comm;
+}
+
 void log_line(int, const char* line) { std::fprintf(stderr, "gpurdma[%d]: %s\n", int(getpid()), line); }
 
 }  // namespace
@@ -72,18 +86,9 @@ void Rank::open(const gpurdma_settings_t& settings) {
   open_communicator();
 }
 
-void Rank::open_communicator() {
-  gpurdma_comm_info_t info{};
-  info.rank = rank;
-  info.size = size;
-  info.name = "test";
-  info.oversubscribed = size > int(std::thread::hardware_concurrency());
-  info.opaque = this;
-  info.exchange = exchange;
-  info.exchange_test = exchange_test;
-  info.exchange_end = exchange_end;
-  if (gpurdma_comm_create(runtime, &info, &comm) != GPURDMA_OK) std::_Exit(91);
-}
+void Rank::open_communicator() { comm = make_comm(*this, "test", sockets); }
+
+gpurdma_comm_t* Rank::another_comm(size_t i) { return make_comm(*this, "another", more_sockets[i]); }
 
 void Rank::close() {
   gpurdma_comm_destroy(comm);
@@ -112,8 +117,10 @@ void Rank::barrier() {
   }
 }
 
-int run(int size, double timeout_s, const std::function<int(Rank&)>& body, bool cores) {
-  Mesh sockets(size), signals(size);
+int run(int size, double timeout_s, const std::function<int(Rank&)>& body, bool cores, size_t more_comms) {
+  const Mesh sockets(size), signals(size);
+  std::vector<Mesh> more;
+  for (size_t i = 0; i < more_comms; ++i) more.emplace_back(size);
   std::vector<pid_t> pids;
   std::fflush(nullptr);
   for (int r = 0; r < size; ++r) {
@@ -128,10 +135,12 @@ int run(int size, double timeout_s, const std::function<int(Rank&)>& body, bool 
       }
       sockets.close_all_but(r);
       signals.close_all_but(r);
+      for (const Mesh& mesh : more) mesh.close_all_but(r);
       Rank rank;
       rank.rank = r;
       rank.size = size;
       rank.sockets = sockets.ends[size_t(r)];
+      for (const Mesh& mesh : more) rank.more_sockets.push_back(mesh.ends[size_t(r)]);
       rank.signals = signals.ends[size_t(r)];
       rank.pids = pids;
       const int status = body(rank);
@@ -142,6 +151,7 @@ int run(int size, double timeout_s, const std::function<int(Rank&)>& body, bool 
   }
   sockets.close_all_but(-1);
   signals.close_all_but(-1);
+  for (const Mesh& mesh : more) mesh.close_all_but(-1);
 
   int bad = 0;
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(timeout_s);
