@@ -147,6 +147,7 @@ Transport::Sent Port::send(PeerId id, const Header& header, const void* data, si
   }
   const Peer& peer = peers_[id];
   if (peer.gone) return Sent::failed;
+  check_credit(peer.rank, header, bytes);
   const Behaviour& behaviour = network_.behaviour_;
   Random& random = network_.random_;
   const char* at = static_cast<const char*>(data);
@@ -181,9 +182,16 @@ void* Port::reserve(PeerId id, size_t bytes) {
 void Port::commit(PeerId id, const Header& header, size_t bytes) {
   if (!slot_ || id != slot_peer_ || bytes != slot_->size())
     return network_.complain(format("rank %d commits %zu bytes to peer %u without a slot for them", rank_, bytes, id));
+  check_credit(peers_[id].rank, header, bytes);
   put_on_wire(std::make_shared<Message>(Message{this, peers_[id].rank, header, nullptr, bytes, kNoToken,
                                                 std::move(*slot_), false, false, nullptr, kNoToken}));
   slot_.reset();
+}
+
+void Port::check_credit(int to, const Header& header, size_t bytes) {
+  if (header.kind == Header::Kind::data && bytes > kInline && header.position >= credit_[{to, header.operation}])
+    network_.complain(
+        format("rank %d sends %zu bytes to rank %d, which has granted no credit for them", rank_, bytes, to));
 }
 
 void Port::put_on_wire(const MessagePtr& message) {
@@ -231,6 +239,10 @@ void Port::hand_over(const MessagePtr& message) {
   const Peer* peer = peer_of(message->from->rank_);
   const bool lost_on_the_way = !network_.alive(message->from->rank_) && random.percent(50);
   if ((peer && peer->silent) || lost_on_the_way) return message->from->end_send_later(message, Status::transport);
+  if (message->header.kind == Header::Kind::credit) {
+    uint32_t& credit = credit_[{message->from->rank_, message->header.operation}];
+    credit = std::max(credit, message->header.position);
+  }
   if (message->offered) {
     offers_.push_back(message);
     inbox_->arrived(message->header, {nullptr, message->bytes, message.get()});

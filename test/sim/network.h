@@ -3,12 +3,13 @@
 // Everything that a transport may do differently is drawn from the seed: delays and order of delivery, how many
 // messages a sender has under way before the others queue, whether a send or fetch ends at once or later, whether a
 // payload comes with its message or is offered, and at which address it lies. It also watches the engine: memory of a
-// send in flight must not change, memory of a fetch in flight must not be written by anyone else, and a payload is gone
-// once arrived() has returned.
+// send in flight must not change, memory of a fetch in flight must not be written by anyone else, a payload is gone
+// once arrived() has returned, and bulk data goes to those who granted credit for it.
 //
 // Time is virtual: step() runs what comes next. A port's events are handed to its inbox inside progress().
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
 #include <queue>
 #include <string>
@@ -77,6 +78,7 @@ class Port final : public Transport {
 
   Peer* peer_of(int rank);
   void transmit();
+  void check_credit(int to, const Header& header, size_t bytes);
   void put_on_wire(const MessagePtr& message);
   void hand_over(const MessagePtr& message);
   void end_send(const MessagePtr& message, Status status);
@@ -96,6 +98,9 @@ class Port final : public Transport {
   std::queue<MessagePtr> waiting_;           // for the window
   std::unique_ptr<std::vector<char>> slot_;  // what reserve() gave last
   PeerId slot_peer_ = 0;
+  // By rank and operation: how many messages that rank has granted. Communicators number alike, so it is the most that
+  // any of them was granted.
+  std::map<std::pair<int, uint64_t>, uint32_t> credit_;
   uint64_t on_the_wire_ = 0;
   std::vector<std::shared_ptr<std::function<void()>>> due_;  // run by progress()
 };

@@ -218,6 +218,48 @@ TEST(Forwarding, DoesNotOvertakeAnEarlierSendNorGoWithoutCredit) {
   EXPECT_EQ(rig.ended(), Status::ok);
 }
 
+TEST(Forwarding, NoMoreThanMayBeInFlight) {
+  Rig rig(1, 3);
+  rig.transport.slot.resize(1);
+  rig.transport.send_result = Sent::pending;
+  const Plan plan = plan_of(1, 3, [](Plan& p) {
+    const Slice slot = p.scratch(1);
+    for (uint32_t i = 0; i < kSendsInFlight; ++i) p.send(2, in(1 + i, 1));
+    p.recv(slot, 0);
+    p.reduce(out(0, 1), slot, in(0, 1));
+    p.send(2, out(0, 1));
+  });
+  rig.begin(plan);
+  rig.data(0, 0, {7});
+  EXPECT_EQ(rig.transport.reservations, 0);
+  ASSERT_EQ(rig.sent(), kSendsInFlight);
+  for (uint32_t i = 0; i <= kSendsInFlight; ++i)
+    rig.transport.inbox->completed(rig.transport.sent[i].token, Status::ok);
+  EXPECT_EQ(rig.sent(), kSendsInFlight + 1);
+  EXPECT_EQ(rig.ended(), Status::ok);
+}
+
+TEST(Forwarding, InPlaceItReadsBeforeItWrites) {
+  Rig rig(1, 3);
+  rig.transport.slot.resize(3000, -1);
+  for (const size_t output_bytes : {size_t(12000), size_t(1) << 30}) {
+    rig.output_bytes = output_bytes;
+    std::fill(rig.output.begin(), rig.output.end(), 100);
+    const Plan plan = plan_of(1, 3, [](Plan& p) {
+      const Slice slot = p.scratch(3000);
+      p.recv(slot, 0);
+      p.reduce(out(0, 3000), slot, out(0, 3000));
+      p.send(2, out(0, 3000));
+    });
+    rig.begin(plan);
+    rig.credit(2, 1);
+    rig.data(0, 0, Ints(3000, 7));
+    EXPECT_EQ(rig.ended(), Status::ok);
+    EXPECT_EQ(std::count(rig.output.begin(), rig.output.begin() + 3000, 107), 3000);
+    EXPECT_EQ(std::count(rig.transport.slot.begin(), rig.transport.slot.end(), 107), 3000);
+  }
+}
+
 TEST(Forwarding, WhatIsBehindItGoesOutToo) {
   Rig rig(1, 3);
   rig.transport.slot.resize(1);
