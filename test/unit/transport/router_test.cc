@@ -25,7 +25,6 @@ constexpr uint32_t kCellsForAll = RingMemory::kCells - RingMemory::kKept;
 
 // A router and what it told.
 struct End final : Inbox {
-  Router router;
   bool keeps_offers = false;
   std::vector<uint32_t> order;          // positions, as they arrived
   std::map<uint32_t, std::string> got;  // by position
@@ -34,6 +33,7 @@ struct End final : Inbox {
   std::vector<PeerId> lost_peers;
   std::map<uint32_t, std::string> memory;  // of sends, by position, which is the token, too
   unsigned twice = 0, failed_fetches = 0;
+  Router router;  // the last: when it goes it still sends what queues
 
   explicit End(size_t arena = Arena::kLeast, bool single_copy = true) : router(arena, single_copy) {
     router.attach(this);
