@@ -79,7 +79,7 @@ static bool become_able(char *reason, size_t size) {
     snprintf(reason, size, "the setting coll_gpurdma_test_unable is %d", rank);
     return false;
   }
-  gpurdma_mca_settings.core.test_rank = OPAL_PROC_MY_NAME.vpid;
+  gpurdma_mca_settings.core.job_rank = OPAL_PROC_MY_NAME.vpid;
   int status = gpurdma_runtime_create(&gpurdma_mca_settings.core, &gpurdma_mca_host, &gpurdma_mca_runtime);
   if (GPURDMA_OK != status) {
     gpurdma_mca_runtime = NULL;

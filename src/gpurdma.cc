@@ -22,7 +22,7 @@ Forced forced_by(const gpurdma_settings_t& settings) {
 // 0: the real one.
 uint32_t pretended_node(const gpurdma_settings_t& settings) {
   NodeSpec spec;
-  return NodeSpec::parse(settings.test_nodes, &spec) && !spec.empty() ? 1 + spec.node_of(settings.test_rank) : 0;
+  return NodeSpec::parse(settings.test_nodes, &spec) && !spec.empty() ? 1 + spec.node_of(settings.job_rank) : 0;
 }
 
 }  // namespace
@@ -31,7 +31,7 @@ gpurdma_runtime::gpurdma_runtime(const gpurdma_settings_t& settings, const gpurd
     : host(host),
       forced(forced_by(settings)),
       tuning(before_builtin(parse_tuning(settings.tuning ? settings.tuning : "").rows)),
-      transport(settings.shared_memory, settings.single_copy != 0, pretended_node(settings)),
+      transport(settings.shared_memory, settings.single_copy != 0, pretended_node(settings), settings.job_rank == 0),
       engine(transport, counters, {settings.deadline_s, settings.stall_warning_s, SIZE_MAX},
              {[](void* context) { static_cast<gpurdma_runtime*>(context)->host.progress(); },
               [](void* context, const Plan& plan) { static_cast<gpurdma_runtime*>(context)->plans.release(&plan); },

@@ -45,7 +45,7 @@ typedef struct gpurdma_settings {
   int radix;              /* partners of a step plus one, of algorithms that have it; 0: the table decides */
   const char *tuning;     /* rows of a tuning file, which come before the built-in table; "" or NULL: none */
   const char *test_nodes; /* for tests: pretends nodes, in the words of coll/node_spec.h; "" or NULL: the real ones */
-  unsigned test_rank;     /* this process's rank in the job; with test_nodes, nodes share no memory with each other */
+  unsigned job_rank;      /* this process's rank in the job: rank 0 warns of what concerns all; test_nodes looks at it */
   size_t shared_memory;   /* bytes that other processes of this node may write to; 0: UCX carries all messages */
   int single_copy;        /* 0: no process reads another's memory, as it may for what fits no shared memory */
   double deadline_s;      /* an operation that takes longer fails; 0: none */

@@ -80,14 +80,14 @@ size_t gpurdma_summary(gpurdma_runtime_t* runtime, char* text, size_t size) {
   const std::string head =
       "gpurdma on this process (calls that Open MPI makes for itself are among them; times of overlapping calls add "
       "up)\n"
-      "collective  algorithm   path               calls          bytes     seconds    us/call\n";
+      "collective  algorithm     path               calls          bytes     seconds    us/call\n";
   std::string table = head;
   for (size_t a = 0; a < catalogue().size(); ++a) {
     for (int path = 0; path < Counters::kPaths; ++path) {
       const Counters::Row& row = runtime->counters.rows[a][path];
       if (row.calls == 0) continue;
       const double seconds = clock::seconds(row.ticks);
-      std::snprintf(line, sizeof line, "%-11s %-11s %-14s %9llu %14llu %11.6f %10.2f\n",
+      std::snprintf(line, sizeof line, "%-11s %-13s %-14s %9llu %14llu %11.6f %10.2f\n",
                     name_of(catalogue()[a].collective), catalogue()[a].name, name_of(Path(path)),
                     static_cast<unsigned long long>(row.calls), static_cast<unsigned long long>(row.bytes), seconds,
                     seconds * 1e6 / double(row.calls));

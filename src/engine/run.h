@@ -142,8 +142,8 @@ class Run {
   void drop(const Payload& payload);
   void work(uint32_t op);
   void reduce(uint32_t op, const char* a, const char* b);
-  void reduce_twice(const PlanOp& reduce, char* slot, const char* a, const char* b);
-  void put(const Slice& dst, const void* data);
+  void reduce_twice(uint32_t op, char* slot, const char* a, const char* b);
+  void put(uint32_t op, const void* data);
   bool can_send_after(uint32_t op, const Flow& flow) const;
   Header header_of(uint32_t send, Header::Kind kind) const;
   void finish(uint32_t op, uint32_t except = Plan::kNone);
@@ -160,7 +160,7 @@ class Run {
   Number number_;
   char* base_[3] = {};
   size_t element_ = 0;
-  bool streams_ = false;  // output is written past the caches
+  bool streams_ = false;  // final output is written past the caches
   Reduce reduce_ = nullptr;
 
   size_t room_ = 0;                    // operations that the tables below can hold

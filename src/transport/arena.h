@@ -26,7 +26,7 @@ struct ArenaName {
 // The start of the memory.
 struct ArenaHeader {
   static constexpr uint32_t kRings = 127, kMostLanes = 255;
-  static constexpr size_t kLane = 248 * 1024;  // bytes; measured, see decisions.md
+  static constexpr size_t kLane = 248 * 1024;  // bytes; seven of them and the rings fill 2 MiB
 
   uint64_t magic;
   uint64_t owner;  // ProcessIdentity::unique

@@ -24,8 +24,8 @@ struct Name {
 
 }  // namespace
 
-Router::Router(size_t shared_memory, bool single_copy, uint32_t pretended_node)
-    : shared_memory_(shared_memory), allows_single_copy_(single_copy), pretended_node_(pretended_node) {}
+Router::Router(size_t shared_memory, bool single_copy, uint32_t pretended_node, bool warns)
+    : shared_memory_(shared_memory), allows_single_copy_(single_copy), pretended_node_(pretended_node), ucx_(warns) {}
 
 Router::~Router() {
   const uint64_t begin = clock::ticks();

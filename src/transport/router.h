@@ -20,8 +20,9 @@ class Router final : public Transport {
  public:
   // shared_memory: bytes of the arena that this process offers; 0: UCX carries everything that comes here.
   // single_copy: payloads that fit no slot may be copied straight from the sender's memory, where the system allows it.
-  // pretended_node: processes that differ in it share no memory, for tests; 0: the real one.
-  explicit Router(size_t shared_memory, bool single_copy = true, uint32_t pretended_node = 0);
+  // pretended_node: processes that differ in it share no memory, for tests; 0: the real one. warns: of TCP, which all
+  // processes of a job have or none.
+  explicit Router(size_t shared_memory, bool single_copy = true, uint32_t pretended_node = 0, bool warns = true);
   ~Router() override;  // first sends what still queues; bounded by kCloseSeconds
 
   void attach(Inbox* inbox) override;

@@ -18,7 +18,7 @@ constexpr size_t kSharedMemorySlot = 32768;
 
 }  // namespace
 
-UcxTransport::UcxTransport() = default;
+UcxTransport::UcxTransport(bool warns_of_tcp) : warns_of_tcp_(warns_of_tcp) {}
 
 UcxTransport::~UcxTransport() {
   if (!worker_.started()) return;
@@ -92,10 +92,22 @@ Status UcxTransport::connect(Span<const char> address, PeerId* peer) {
     endpoint.lost = true;
     return Status::peer_lost;
   }
-  if (endpoint.path == Path::tcp)
-    GPURDMA_LOG(info, "process %u is reached over TCP: bytes pass the kernel and both CPUs", pid);
+  if (endpoint.path == Path::tcp) say_tcp(endpoint);
   *peer = id;
   return Status::ok;
+}
+
+// TCP takes the bytes through the kernel and both CPUs, which is what a site wants to know, once.
+void UcxTransport::say_tcp(const Endpoint& endpoint) {
+  if (warns_of_tcp_)
+    GPURDMA_LOG(
+        warn,
+        "process %u is reached over TCP, and others may be: bytes pass the kernel and both CPUs. Compare ucx_info "
+        "-d with UCX_TLS and UCX_NET_DEVICES if this node has RDMA",
+        endpoint.pid);
+  else
+    GPURDMA_LOG(info, "process %u is reached over TCP: bytes pass the kernel and both CPUs", endpoint.pid);
+  warns_of_tcp_ = false;
 }
 
 ucs_status_t UcxTransport::open(Endpoint& endpoint, const ucp_address_t* address) {

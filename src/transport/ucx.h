@@ -16,7 +16,7 @@ namespace gpurdma {
 
 class UcxTransport final : public Transport {
  public:
-  UcxTransport();
+  explicit UcxTransport(bool warns_of_tcp = true);
   ~UcxTransport() override;  // flushes what UCX has queued, then closes; bounded by kCloseSeconds
 
   void attach(Inbox* inbox) override { inbox_ = inbox; }
@@ -66,6 +66,7 @@ class UcxTransport final : public Transport {
 
   Status start();
   ucs_status_t open(Endpoint& endpoint, const ucp_address_t* address);
+  void say_tcp(const Endpoint& endpoint);
   Flight* free_flight();
   ucs_status_ptr_t post(Flight& flight);
   void defer(Flight* flight);
@@ -80,6 +81,7 @@ class UcxTransport final : public Transport {
   static void on_fetched(void* request, ucs_status_t status, size_t bytes, void* flight);
   static void on_error(void* endpoint, ucp_ep_h handle, ucs_status_t status);
 
+  bool warns_of_tcp_;  // until it has
   Inbox* inbox_ = nullptr;
   Status started_ = Status::unsupported;  // not tried yet
   UcxWorker worker_;

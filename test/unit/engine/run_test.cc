@@ -1,6 +1,8 @@
 // How a run takes its plan through: order, credits, where payloads go.
 #include "engine/run.h"
 
+#include <algorithm>
+
 #include "test/unit/engine/rig.h"
 
 namespace gpurdma {
