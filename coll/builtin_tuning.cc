@@ -8,10 +8,10 @@
 namespace gpurdma {
 namespace {
 
-// One node: measured by contrib/tune with 2 ranks on a core each, and with 4 ranks on 2 cores. Rows for 5 to 7 ranks are
-// those for 4; from 8 on doubling goes on for as long as the ring's 2 (n - 1) messages one after another cost more time
-// than its extra bytes, reckoned with 1 us a message and 5 GB/s.
-// Several nodes: reckoned, since fewer messages and bytes between nodes are what counts there; not measured.
+// One node: measured by contrib/tune with 2 ranks on a core each, and with 4 ranks on 2 cores. Rows for 5 to 7 ranks
+// are those for 4; from 8 on doubling goes on for as long as the ring's 2 (n - 1) messages one after another cost more
+// time than its extra bytes, reckoned with 1 us a message and 5 GB/s. Several nodes: reckoned, since fewer messages and
+// bytes between nodes are what counts there; not measured.
 constexpr const char* kText = R"(
 allreduce  ranks 1-2             bytes 0-32K   doubling      piece 32K  depth 8
 allreduce  ranks 3      nodes 1  bytes 0-32K   multiplying   piece 32K  depth 8  radix 3

@@ -11,14 +11,16 @@
 
 #include "mca/gpurdma_mca.h"
 
-/* Tags of collectives are negative, and what Open MPI's own parts use of them was looked up in coll_tags.h and the
- * sources: 4.1   -10 to -26 collectives, -27 and below nonblocking ones, neighbours, UCC and hcoll 5.0   -7 to -9
- * communicator creation, -10 to -26, -27 to -30 fault tolerance, -31 UCC, and on downwards 6.0   the same, and -32, -33
- * for graph creation Nothing uses -2 to -6 (-1 is MPI_ANY_TAG, which matches no negative tag). It is outside the range
- * that fault tolerance takes for collectives, so that a dead peer ends these messages as it ends any other. pml/ucx
- * keeps 24 bits of a tag, and there the tags of nonblocking collectives, counted down from -27, come by here once in 8
- * million; they do not meet, since an exchange takes place once for each pair of ranks, at the first operation of a
- * communicator. */
+/* Tags of collectives are negative. What Open MPI's own parts use of them, from coll_tags.h and the sources:
+ *
+ *   4.1   -10 to -26 collectives, -27 and below nonblocking ones, neighbours, UCC and hcoll
+ *   5.0   -7 to -9 communicator creation, -10 to -26, -27 to -30 fault tolerance, -31 UCC, and on downwards
+ *   6.0   the same, and -32, -33 for graph creation
+ *
+ * Nothing uses -2 to -6 (-1 is MPI_ANY_TAG, which matches no negative tag). It is outside the range that fault
+ * tolerance takes for collectives, so that a dead peer ends these messages as it ends any other. pml/ucx keeps 24 bits
+ * of a tag, and there the tags of nonblocking collectives, counted down from -27, come by here once in 8 million; they
+ * do not meet, since an exchange takes place once for each pair of ranks, at the first operation of a communicator. */
 enum { kTag = -5 };
 
 typedef struct exchange {

@@ -59,9 +59,7 @@ namespace {
 void large_counts() {
   const MPI_Count count = 1000;
   std::vector<int> in(1000, check::rank + 1), out(1000);
-  const auto right = [&] {
-    return std::count(out.begin(), out.end(), check::size * (check::size + 1) / 2) == 1000;
-  };
+  const auto right = [&] { return std::count(out.begin(), out.end(), check::size * (check::size + 1) / 2) == 1000; };
   MPI_Request request;
   MPI_Allreduce_c(in.data(), out.data(), count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   expect(right(), "MPI_Allreduce_c of 1,000 ints is wrong");

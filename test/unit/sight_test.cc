@@ -64,7 +64,8 @@ TEST_F(Sight, TheSummaryFitsWhereItIsPut) {
   EXPECT_EQ(b.sum(in, out), GPURDMA_OK);
   const std::string whole = summary(65536);
   EXPECT_EQ(whole.size(), length);
-  EXPECT_NE(whole.find("allreduce   ring          self                   1            100 "), std::string::npos) << whole;
+  EXPECT_NE(whole.find("allreduce   ring          self                   1            100 "), std::string::npos)
+      << whole;
   EXPECT_EQ(summary(20), whole.substr(0, 19));
   EXPECT_EQ(length, 19u);
   EXPECT_EQ(summary(1), "");

@@ -83,7 +83,8 @@ struct Rig {
   Run* begin(const Plan& plan, void* cookie = &nothing()) {
     Run* run = nullptr;
     number = comm->next_call(CallClass::nonblocking);
-    status = engine.begin(plan, *comm, number, {input.data(), output.data(), 4, sum, output_bytes}, {cookie, 0, 4}, &run);
+    status =
+        engine.begin(plan, *comm, number, {input.data(), output.data(), 4, sum, output_bytes}, {cookie, 0, 4}, &run);
     return run;
   }
   size_t output_bytes = 0;  // as the binding has them
