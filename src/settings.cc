@@ -162,7 +162,11 @@ void gpurdma_decide(const uint64_t* keys, int size, int scope, gpurdma_verdict_t
     if (keys[rank] & kNamed) named = rank;
   }
   for (int rank = 0; rank < size; ++rank) {
-    if (!(keys[rank] & kAble)) return inactive(verdict, "gpurdma is missing or could not start on rank %d", rank);
+    if (!(keys[rank] & kAble)) {
+      inactive(verdict, "gpurdma is missing or could not start on rank %d", rank);
+      verdict->surprising = named >= 0;  // a rank that is not the first of its node keeps bad settings to itself
+      return;
+    }
     if (agreed(keys[rank]) == agreed(keys[0])) continue;
     if (uint32_t(keys[rank]) >> kVersionShift != uint32_t(keys[0]) >> kVersionShift)
       inactive(verdict, "rank %d has another version of gpurdma than rank 0", rank);

@@ -77,8 +77,9 @@ Status Router::connect(Span<const char> address, PeerId* id) {
   peer.watch = ProcessWatch(name.process, own_);
   peer.ucx_address.assign(address.begin() + sizeof name, address.end());
   const bool same_node = name.process.machine == own_.machine && name.pretended_node == pretended_node_;
-  if (same_node && shared_memory_ != 0) {
-    const char* trouble = peer.arena.open(name.arena, name.process, own_);
+  if (same_node) {
+    const char* const trouble = shared_memory_ == 0 ? "it is turned off here (coll_gpurdma_shared_memory)"
+                                                    : peer.arena.open(name.arena, name.process, own_);
     uint64_t unique = 0;
     if (!trouble && allows_single_copy_ &&
         SingleCopy::read(name.process.pid, name.unique_at, &unique, sizeof unique) == 0 &&

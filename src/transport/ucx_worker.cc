@@ -111,7 +111,9 @@ Status UcxWorker::start() {
     status = ucp_worker_create(context_, &params, &worker_);
   }
   if (status == UCS_OK) return Status::ok;
-  GPURDMA_LOG(error, "UCX could not be started: %s; compare ucx_info -d with UCX_TLS (%s) and UCX_NET_DEVICES (%s)",
+  GPURDMA_LOG(error,
+              "UCX could not be started: %s; compare ucx_info -d with UCX_TLS (%s) and UCX_NET_DEVICES (%s). If "
+              "/dev/shm is full or small, UCX_TLS=^posix does without it",
               ucs_status_string(status), value_of("UCX_TLS"), value_of("UCX_NET_DEVICES"));
   worker_ = nullptr;
   if (context_) ucp_cleanup(context_);

@@ -105,7 +105,8 @@ TEST(Activation, ARankThatIsNotAbleIsNamed) {
   const uint64_t named = key(s, 1);
   const gpurdma_verdict_t verdict = decide({named, named, 0, named});
   EXPECT_FALSE(verdict.active);
-  EXPECT_FALSE(verdict.surprising);  // that rank has said why
+  EXPECT_TRUE(verdict.surprising) << "the user asked for gpurdma";
+  EXPECT_FALSE(decide({key(s, 0), 0}).surprising) << "nobody did";
   EXPECT_STREQ(verdict.reason, "gpurdma is missing or could not start on rank 2");
 }
 
