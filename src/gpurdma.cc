@@ -109,7 +109,7 @@ Status begin(gpurdma_comm& c, Number number, const Operands& o, Reduce reduce, v
     throw;
   }
   const auto row = uint32_t(choice.algorithm - catalogue().data());
-  return runtime.engine.begin(*plan, *c.comm, number, {in_place ? nullptr : o.in, o.out, element, reduce, bytes},
+  return runtime.engine.begin(*plan, *c.comm, number, {in_place ? nullptr : o.in, o.out, element, reduce},
                               {cookie, row, bytes}, run);
 }
 

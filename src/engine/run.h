@@ -33,10 +33,9 @@ struct Binding {
   void* output;
   size_t element;  // bytes
   Reduce reduce;
-  size_t bytes = 0;  // of the output; chooses how it is written, not what
 };
 
-// How the owner of a run learns of its end, and what the counters say about it.
+// How the owner of a run learns of its end, and what the counters say about it. Large operands are written another way.
 struct Ticket {
   void* cookie = nullptr;  // handed to the engine's completion function; nullptr: somebody waits for the run
   uint32_t algorithm = 0;  // row of the counters
@@ -144,6 +143,7 @@ class Run {
   void reduce(uint32_t op, const char* a, const char* b);
   void reduce_twice(uint32_t op, char* slot, const char* a, const char* b);
   void put(uint32_t op, const void* data);
+  bool streams(uint32_t op, size_t known) const;
   bool can_send_after(uint32_t op, const Flow& flow) const;
   Header header_of(uint32_t send, Header::Kind kind) const;
   void finish(uint32_t op, uint32_t except = Plan::kNone);
@@ -160,7 +160,6 @@ class Run {
   Number number_;
   char* base_[3] = {};
   size_t element_ = 0;
-  bool streams_ = false;  // final output is written past the caches
   Reduce reduce_ = nullptr;
 
   size_t room_ = 0;                    // operations that the tables below can hold

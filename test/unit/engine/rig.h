@@ -83,12 +83,11 @@ struct Rig {
   Run* begin(const Plan& plan, void* cookie = &nothing()) {
     Run* run = nullptr;
     number = comm->next_call(CallClass::nonblocking);
-    status =
-        engine.begin(plan, *comm, number, {input.data(), output.data(), 4, sum, output_bytes}, {cookie, 0, 4}, &run);
+    status = engine.begin(plan, *comm, number, {input.data(), output.data(), 4, sum}, {cookie, 0, operand_bytes}, &run);
     return run;
   }
-  size_t output_bytes = 0;  // as the binding has them
-  Number number;            // of the last begin
+  size_t operand_bytes = 4;  // as the ticket has them
+  Number number;             // of the last begin
   Status status = Status::ok;
 
   Header header(int from, uint32_t position, Header::Kind kind) const {

@@ -155,7 +155,7 @@ TEST(Forwarding, WritesTheResultToTheSlotAndToItsPlace) {
 // So large an output is written past the caches; the values are the same, also at odd places.
 TEST(Forwarding, OfALargeOutput) {
   Rig rig(1, 3);
-  rig.output_bytes = size_t(1) << 30;
+  rig.operand_bytes = size_t(1) << 30;
   rig.transport.slot.resize(5000, -1);
   const Plan plan = plan_of(1, 3, [](Plan& p) {
     const Slice slot = p.scratch(3001);
@@ -244,8 +244,8 @@ TEST(Forwarding, NoMoreThanMayBeInFlight) {
 TEST(Forwarding, InPlaceItReadsBeforeItWrites) {
   Rig rig(1, 3);
   rig.transport.slot.resize(3000, -1);
-  for (const size_t output_bytes : {size_t(12000), size_t(1) << 30}) {
-    rig.output_bytes = output_bytes;
+  for (const size_t operand_bytes : {size_t(12000), size_t(1) << 30}) {
+    rig.operand_bytes = operand_bytes;
     std::fill(rig.output.begin(), rig.output.end(), 100);
     const Plan plan = plan_of(1, 3, [](Plan& p) {
       const Slice slot = p.scratch(3000);
