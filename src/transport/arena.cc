@@ -16,7 +16,7 @@
 namespace gpurdma {
 namespace {
 
-constexpr uint64_t kMagic = 0x324152454e414247;  // changes with every change of the layout
+constexpr uint64_t kMagic = 0x334152454e414247;  // changes with every change of the layout
 constexpr size_t kPage = 4096;
 
 constexpr size_t on_page(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
@@ -71,7 +71,6 @@ Status Arena::create(size_t bytes, const ProcessIdentity& own) {
   ArenaHeader& header = *new (mapping_.base()) ArenaHeader();
   header.magic = kMagic;
   header.owner = own.unique;
-  header.bytes = bytes;
   header.lanes = uint32_t(std::min<size_t>((bytes - kLanesAt) / ArenaHeader::kLane, ArenaHeader::kMostLanes));
   receivers_.reserve(ArenaHeader::kRings);
   return Status::ok;

@@ -30,7 +30,6 @@ struct ArenaHeader {
 
   uint64_t magic;
   uint64_t owner;  // ProcessIdentity::unique
-  uint64_t bytes;
   uint32_t lanes;
   alignas(64) std::atomic<uint32_t> rings_used;           // rings from this one on were never claimed
   alignas(64) std::atomic<uint64_t> ring_sender[kRings];  // unique, 0: free
@@ -139,7 +138,7 @@ class PeerArena {
   bool takes(size_t bytes) {
     return bytes <= RingMemory::kHere || (bytes <= kLargest && (sender_.lane().base || claim_lane()));
   }
-  // Gives a lane back that carried nothing since the last call.
+  // Gives a lane back that carried nothing since the last call; nothing to do where none is held.
   void rest();
 
  private:

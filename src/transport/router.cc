@@ -133,7 +133,7 @@ void Router::abandon(PeerId id) {
 void Router::check_peers() {
   for (Peer& peer : peers_) {
     if (peer.lost) continue;
-    if (peer.arena.is_open()) peer.arena.rest();
+    peer.arena.rest();
     const bool dead = !peer.watch.alive();
     const bool gave_up = peer.arena.is_open() && arena_.state_of(peer.process.unique) == RingMemory::State::given_up;
     if (!dead && !gave_up) continue;

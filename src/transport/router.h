@@ -6,7 +6,6 @@
 // queues here; the receiver always makes room again, whatever its engine waits for, so queues drain. Not thread-safe.
 #pragma once
 #include <deque>
-#include <memory>
 #include <vector>
 
 #include "transport/arena.h"
