@@ -25,12 +25,23 @@ uint32_t pretended_node(const gpurdma_settings_t& settings) {
   return NodeSpec::parse(settings.test_nodes, &spec) && !spec.empty() ? 1 + spec.node_of(settings.job_rank) : 0;
 }
 
+GpuSettings gpu_settings(const gpurdma_settings_t& settings) {
+  GpuSettings gpu;
+  gpu.presence = GpuSettings::Presence(settings.gpu);
+  gpu.pinned_bytes = settings.pinned_memory;
+  gpu.device_bytes = settings.device_memory;
+  gpu.waits_for_default_stream = settings.input_ready == GPURDMA_INPUT_READY_DEFAULT_STREAM;
+  gpu.kernels = settings.gpu_kernels != 0;
+  return gpu;
+}
+
 }  // namespace
 
 gpurdma_runtime::gpurdma_runtime(const gpurdma_settings_t& settings, const gpurdma_host_t& host)
     : host(host),
       forced(forced_by(settings)),
       tuning(before_builtin(parse_tuning(settings.tuning ? settings.tuning : "").rows)),
+      gpus(open_gpus(gpu_settings(settings))),
       transport(settings.shared_memory, settings.single_copy != 0, pretended_node(settings), settings.job_rank == 0),
       engine(transport, counters, {settings.deadline_s, settings.stall_warning_s, SIZE_MAX},
              {[](void* context) { static_cast<gpurdma_runtime*>(context)->host.progress(); },

@@ -36,6 +36,13 @@ typedef enum gpurdma_scope {
   GPURDMA_SCOPE_NEVER = 2
 } gpurdma_scope_t;
 
+typedef enum gpurdma_gpu { GPURDMA_GPU_DETECT = 0, GPURDMA_GPU_YES = 1, GPURDMA_GPU_NO = 2 } gpurdma_gpu_t;
+
+typedef enum gpurdma_input_ready {
+  GPURDMA_INPUT_READY_DEFAULT_STREAM = 0, /* when what the application has queued on the default stream is done */
+  GPURDMA_INPUT_READY_NONE = 1            /* at once: the application has waited itself */
+} gpurdma_input_ready_t;
+
 typedef struct gpurdma_settings {
   int priority;           /* among coll components, at most 100; negative: never used */
   int scope;              /* gpurdma_scope_t */
@@ -45,10 +52,15 @@ typedef struct gpurdma_settings {
   int radix;              /* partners of a step plus one, of algorithms that have it; 0: the table decides */
   const char *tuning;     /* rows of a tuning file, which come before the built-in table; "" or NULL: none */
   const char *test_nodes; /* for tests: pretends nodes, in the words of coll/node_spec.h; "" or NULL: the real ones */
-  unsigned job_rank;      /* this process's rank in the job: rank 0 warns of what concerns all; test_nodes looks at it */
-  size_t shared_memory;   /* bytes that other processes of this node may write to; 0: UCX carries all messages */
-  int single_copy;        /* 0: no process reads another's memory, as it may for what fits no shared memory */
-  double deadline_s;      /* an operation that takes longer fails; 0: none */
+  unsigned job_rank;    /* this process's rank in the job: rank 0 warns of what concerns all; test_nodes looks at it */
+  size_t shared_memory; /* bytes that other processes of this node may write to; 0: UCX carries all messages */
+  int single_copy;      /* 0: no process reads another's memory, as it may for what fits no shared memory */
+  int gpu;              /* gpurdma_gpu_t: whether this process could use a GPU; detect: by the device nodes */
+  size_t pinned_memory; /* most bytes of pinned host memory that copies of device memory pass through */
+  size_t device_memory; /* most bytes of memory on each GPU that gpurdma uses itself */
+  int input_ready;      /* gpurdma_input_ready_t: when device memory that is given to a call may be read */
+  int gpu_kernels;      /* 0: nothing is reduced on GPUs */
+  double deadline_s;    /* an operation that takes longer fails; 0: none */
   double stall_warning_s; /* an operation that takes longer is reported once, with the peers it waits for; 0: never */
   int verbose;            /* 0 error, 1 warn, 2 info, 3 debug, 4 trace */
 } gpurdma_settings_t;
@@ -153,6 +165,31 @@ int gpurdma_allreduce_init(gpurdma_comm_t *comm, const void *in, void *out, size
 int gpurdma_persistent_start(gpurdma_persistent_t *persistent);
 /* Not while it is active. */
 void gpurdma_persistent_free(gpurdma_persistent_t *persistent);
+
+/* ---- device memory, for what the component beneath runs on host memory ---- */
+
+/* Nonzero: the CPU must not touch the memory at address, managed memory included. 0 for NULL, for host memory of any
+ * kind, and in a process that has not started CUDA, where it costs nothing that can be measured. Any thread. */
+int gpurdma_on_device(gpurdma_runtime_t *runtime, const void *address);
+
+/* Host memory to stand in for device memory, at least 64-byte aligned; pinned where there is room for it. NULL: none.
+ * bytes of give: as taken. */
+void *gpurdma_stand_in_take(gpurdma_runtime_t *runtime, size_t bytes);
+void gpurdma_stand_in_give(gpurdma_runtime_t *runtime, void *block, size_t bytes);
+
+/* Rows of `width` bytes, the next one `..._pitch` bytes further. One side or both are device memory. */
+typedef struct gpurdma_rows {
+  void *dst;
+  const void *src;
+  size_t width, rows, dst_pitch, src_pitch;
+} gpurdma_rows_t;
+
+/* Starts n copies, n > 0, for which the array need not stay; done(cookie, status) follows once from some progress call,
+ * never from inside this one, with the first error there was. entry: nonzero at the entry of a call of the application,
+ * whose queued work on the default stream is waited for first (settings.input_ready). An error: done does not follow.
+ */
+int gpurdma_copy(gpurdma_runtime_t *runtime, const gpurdma_rows_t *copies, size_t n, int entry,
+                 void (*done)(void *cookie, int status), void *cookie);
 
 /* ---- sight ---- */
 

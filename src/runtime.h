@@ -8,6 +8,7 @@
 #include "coll/layout.h"
 #include "coll/plan_cache.h"
 #include "coll/selection.h"
+#include "device/gpus.h"
 #include "engine/engine.h"
 #include "gpurdma.h"
 #include "transport/router.h"
@@ -21,6 +22,7 @@ struct gpurdma_runtime {
   gpurdma::Counters counters;
   gpurdma::Layouts layouts;
   gpurdma::PlanCache plans;
+  const std::unique_ptr<gpurdma::Gpus> gpus;  // nullptr: none, or this build has no CUDA
   gpurdma::Router transport;
   gpurdma::Engine engine;
   int progress_level = 0;   // what host.set_progress was told last

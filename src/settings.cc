@@ -1,6 +1,4 @@
 // The C boundary, first part: settings, and the key by which processes agree whether gpurdma runs on a communicator.
-#include <unistd.h>
-
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +10,7 @@
 #include "coll/catalogue.h"
 #include "coll/node_spec.h"
 #include "coll/tuning_file.h"
+#include "device/gpus.h"
 #include "gpurdma.h"
 #include "guard.h"
 #include "transport/arena.h"
@@ -65,9 +64,6 @@ uint32_t node_of(const gpurdma_settings_t& settings, const char* name, uint32_t 
   return mix(2166136261u, std::string(name ? name : ""));
 }
 
-// By its device nodes: asking the driver would freeze CUDA_VISIBLE_DEVICES and break fork.
-bool gpu_present() { return access("/dev/nvidiactl", F_OK) == 0 && access("/dev/nvidia0", F_OK) == 0; }
-
 void inactive(gpurdma_verdict_t* verdict, const char* format, int rank) {
   *verdict = {};
   std::snprintf(verdict->reason, sizeof verdict->reason, format, rank);
@@ -83,8 +79,20 @@ extern "C" {
 const char* gpurdma_status_text(int status) { return text(Status(status)); }
 
 void gpurdma_settings_default(gpurdma_settings_t* settings) {
-  *settings = {95,   GPURDMA_SCOPE_AUTO,   "auto", 0, 0, 0, "", "", 0, 2 * 1024 * 1024, 1, 0.0,
-               60.0, int(log::Level::warn)};
+  *settings = {};  // no tuning, no nodes, no deadline, and the table decides
+  settings->priority = 95;
+  settings->scope = GPURDMA_SCOPE_AUTO;
+  settings->algorithm = "auto";
+  settings->tuning = settings->test_nodes = "";
+  settings->shared_memory = size_t(2) << 20;
+  settings->single_copy = 1;
+  settings->gpu = GPURDMA_GPU_DETECT;
+  settings->pinned_memory = size_t(128) << 20;
+  settings->device_memory = size_t(64) << 20;
+  settings->input_ready = GPURDMA_INPUT_READY_DEFAULT_STREAM;
+  settings->gpu_kernels = 1;
+  settings->stall_warning_s = 60;
+  settings->verbose = int(log::Level::warn);
 }
 
 const char* gpurdma_algorithm_names(void) { return algorithm_names(Collective::allreduce); }
@@ -121,6 +129,10 @@ int gpurdma_settings_check(const gpurdma_settings_t* s, char* message, size_t si
   if (s->shared_memory != 0 && (s->shared_memory < Arena::kLeast || s->shared_memory > Arena::kMost))
     return bad("shared_memory is %zu; allowed are 0 (none) and %zu to %zu bytes", s->shared_memory, Arena::kLeast,
                Arena::kMost);
+  if (s->gpu < GPURDMA_GPU_DETECT || s->gpu > GPURDMA_GPU_NO)
+    return bad("gpu is %d; allowed are 0 (detect), 1 (yes), 2 (no)", s->gpu);
+  if (s->input_ready < GPURDMA_INPUT_READY_DEFAULT_STREAM || s->input_ready > GPURDMA_INPUT_READY_NONE)
+    return bad("input_ready is %d; allowed are 0 (default_stream), 1 (none)", s->input_ready);
   if (!std::isfinite(s->deadline_s) || s->deadline_s < 0)
     return bad("deadline is %g; allowed are 0 (none) and any positive number of seconds", s->deadline_s);
   if (!std::isfinite(s->stall_warning_s) || s->stall_warning_s < 0)
@@ -148,7 +160,8 @@ int gpurdma_tuning_read(const char* path, char** rows, char* message, size_t siz
 
 uint64_t gpurdma_key(const gpurdma_settings_t* settings, int named, const char* node, uint32_t rank) {
   return uint64_t(node_of(*settings, node, rank)) << kNodeShift | kVersion << kVersionShift |
-         hash(*settings) << kHashShift | (gpu_present() ? kGpu : 0) | (named ? kNamed : 0) | kAble;
+         hash(*settings) << kHashShift | (gpu_present(GpuSettings::Presence(settings->gpu)) ? kGpu : 0) |
+         (named ? kNamed : 0) | kAble;
 }
 
 uint32_t gpurdma_key_node(uint64_t key) { return uint32_t(key >> kNodeShift); }
