@@ -23,7 +23,8 @@ typedef enum gpurdma_status { /* the values of gpurdma::Status */
                               GPURDMA_REMOTE = 5,
                               GPURDMA_CLOSED = 6,
                               GPURDMA_INVALID = 7,
-                              GPURDMA_TRANSPORT = 8
+                              GPURDMA_TRANSPORT = 8,
+                              GPURDMA_GPU = 9
 } gpurdma_status_t;
 
 const char *gpurdma_status_text(int status);
@@ -43,6 +44,14 @@ typedef enum gpurdma_input_ready {
   GPURDMA_INPUT_READY_NONE = 1            /* at once: the application has waited itself */
 } gpurdma_input_ready_t;
 
+/* How the bytes of operands in device memory reach other processes. */
+typedef enum gpurdma_gpu_path {
+  GPURDMA_GPU_PATH_AUTO = 0,   /* for each message the best that there is; small operands by mirror */
+  GPURDMA_GPU_PATH_MIRROR = 1, /* the whole call works on a copy of the operand in host memory */
+  GPURDMA_GPU_PATH_STAGED = 2, /* piece by piece through pinned host memory; reduced on the GPU */
+  GPURDMA_GPU_PATH_DIRECT = 3  /* UCX takes the pieces from device memory, where it can; otherwise staged */
+} gpurdma_gpu_path_t;
+
 typedef struct gpurdma_settings {
   int priority;           /* among coll components, at most 100; negative: never used */
   int scope;              /* gpurdma_scope_t */
@@ -59,6 +68,8 @@ typedef struct gpurdma_settings {
   size_t pinned_memory; /* most bytes of pinned host memory that copies of device memory pass through */
   size_t device_memory; /* most bytes of memory on each GPU that gpurdma uses itself */
   int input_ready;      /* gpurdma_input_ready_t: when device memory that is given to a call may be read */
+  int gpu_path;         /* gpurdma_gpu_path_t */
+  size_t gpu_mirror;    /* operands of up to so many bytes take the mirror, where the path is auto */
   int gpu_kernels;      /* 0: nothing is reduced on GPUs */
   double deadline_s;    /* an operation that takes longer fails; 0: none */
   double stall_warning_s; /* an operation that takes longer is reported once, with the peers it waits for; 0: never */

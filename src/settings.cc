@@ -90,6 +90,8 @@ void gpurdma_settings_default(gpurdma_settings_t* settings) {
   settings->pinned_memory = size_t(128) << 20;
   settings->device_memory = size_t(64) << 20;
   settings->input_ready = GPURDMA_INPUT_READY_DEFAULT_STREAM;
+  settings->gpu_path = GPURDMA_GPU_PATH_AUTO;
+  settings->gpu_mirror = size_t(256) << 10;  // reckoned: four copies cost what a kernel launch for each step does
   settings->gpu_kernels = 1;
   settings->stall_warning_s = 60;
   settings->verbose = int(log::Level::warn);
@@ -131,6 +133,8 @@ int gpurdma_settings_check(const gpurdma_settings_t* s, char* message, size_t si
                Arena::kMost);
   if (s->gpu < GPURDMA_GPU_DETECT || s->gpu > GPURDMA_GPU_NO)
     return bad("gpu is %d; allowed are 0 (detect), 1 (yes), 2 (no)", s->gpu);
+  if (s->gpu_path < GPURDMA_GPU_PATH_AUTO || s->gpu_path > GPURDMA_GPU_PATH_DIRECT)
+    return bad("gpu_path is %d; allowed are 0 (auto), 1 (mirror), 2 (staged), 3 (direct)", s->gpu_path);
   if (s->input_ready < GPURDMA_INPUT_READY_DEFAULT_STREAM || s->input_ready > GPURDMA_INPUT_READY_NONE)
     return bad("input_ready is %d; allowed are 0 (default_stream), 1 (none)", s->input_ready);
   if (!std::isfinite(s->deadline_s) || s->deadline_s < 0)

@@ -22,6 +22,8 @@ const char* text(Status status) {
       return "invalid argument or setting";
     case Status::transport:
       return "the transport failed";
+    case Status::gpu:
+      return "a GPU or its driver failed";
   }
   return "unknown status";
 }

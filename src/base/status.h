@@ -17,6 +17,7 @@ enum class [[nodiscard]] Status : int{
     closed = 6,       // an earlier failure closed this communicator
     invalid = 7,      // an argument or a setting is out of range
     transport = 8,    // UCX reported an error
+    gpu = 9,          // a GPU or its driver reported an error
 };
 
 // One lower-case phrase that names the status, for logs and for error strings.
