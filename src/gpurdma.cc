@@ -35,6 +35,13 @@ GpuSettings gpu_settings(const gpurdma_settings_t& settings) {
   return gpu;
 }
 
+Placer::Rules placing(const gpurdma_settings_t& settings) {
+  Placer::Rules rules;
+  rules.mirror_always = settings.gpu_path == GPURDMA_GPU_PATH_MIRROR;
+  rules.mirror_up_to = settings.gpu_path == GPURDMA_GPU_PATH_AUTO ? settings.gpu_mirror : 0;
+  return rules;
+}
+
 }  // namespace
 
 gpurdma_runtime::gpurdma_runtime(const gpurdma_settings_t& settings, const gpurdma_host_t& host)
@@ -43,10 +50,11 @@ gpurdma_runtime::gpurdma_runtime(const gpurdma_settings_t& settings, const gpurd
       tuning(before_builtin(parse_tuning(settings.tuning ? settings.tuning : "").rows)),
       gpus(open_gpus(gpu_settings(settings))),
       transport(settings.shared_memory, settings.single_copy != 0, pretended_node(settings), settings.job_rank == 0),
-      engine(transport, counters, {settings.deadline_s, settings.stall_warning_s, SIZE_MAX},
-             {[](void* context) { static_cast<gpurdma_runtime*>(context)->host.progress(); },
-              [](void* context, const Plan& plan) { static_cast<gpurdma_runtime*>(context)->plans.release(&plan); },
-              this}) {}
+      engine(
+          transport, counters, {settings.deadline_s, settings.stall_warning_s, SIZE_MAX},
+          {[](void* context) { static_cast<gpurdma_runtime*>(context)->host.progress(); },
+           [](void* context, const Plan& plan) { static_cast<gpurdma_runtime*>(context)->plans.release(&plan); }, this},
+          gpus.get(), placing(settings)) {}
 
 namespace {
 
@@ -84,19 +92,38 @@ void ask_for_progress(gpurdma_runtime& runtime, int level) {
   runtime.host.set_progress(level);
 }
 
-struct Operands {
-  const void* in;
-  void* out;
-  size_t count;
-  Op op;
-  Type type;
-};
+const Plan* acquire(gpurdma_comm& c, size_t count, bool in_place) {
+  const Choice& choice = c.last_choice;
+  const Layout* layout = choice.algorithm->uses.layout ? c.layout.get() : nullptr;
+  return c.runtime->plans.acquire(
+      {choice.algorithm, c.comm->rank, c.comm->size, {count, in_place, 0}, choice.tuning, layout});
+}
+
+// Decides where the operands are worked on, and binds the plan for that to it. What fails here fails the run, in which
+// this rank still owes its messages.
+const Plan* plan_for(gpurdma_comm& c, const Operands& o, Binding* binding) {
+  Placer& placer = c.runtime->engine.placer();
+  Placement& placement = binding->placement;
+  binding->failed = placer.place(o, &placement);
+  const Plan* plan = acquire(c, o.count, !placement.input);
+  if (placement.kind == Placement::Kind::resident &&
+      !placer.take_scratch(placement, plan->scratch_elements() * o.element)) {
+    c.runtime->plans.release(plan);
+    binding->failed = placer.mirror(o, &placement);
+    plan = acquire(c, o.count, !placement.input);
+  }
+  binding->input = placement.input;
+  binding->output = placement.output;
+  binding->op = o.op;
+  binding->type = o.type;
+  binding->window = uint32_t(c.last_choice.tuning.depth);
+  return plan;
+}
 
 // Starts an allreduce. Under the lock.
 Status begin(gpurdma_comm& c, Number number, const Operands& o, Reduce reduce, void* cookie, Run** run) {
   gpurdma_runtime& runtime = *c.runtime;
-  const size_t element = size_of(o.type);
-  const size_t bytes = o.count * element;
+  const size_t element = o.element, bytes = o.bytes();
   if (c.last_count != o.count || c.last_element != element) {
     const int nodes = c.layout ? c.layout->nodes() : 1;
     const Span<const TuningRow> table(runtime.tuning.data(), runtime.tuning.size());
@@ -109,19 +136,21 @@ Status begin(gpurdma_comm& c, Number number, const Operands& o, Reduce reduce, v
                 c.last_choice.tuning.depth, c.last_choice.tuning.radix);
   }
   const Choice& choice = c.last_choice;
-  const bool in_place = o.in == o.out;
+  Binding binding{nullptr, nullptr, element, reduce};
   const Plan* plan;
   try {
-    const Layout* layout = choice.algorithm->uses.layout ? c.layout.get() : nullptr;
-    plan = runtime.plans.acquire(
-        {choice.algorithm, c.comm->rank, c.comm->size, {o.count, in_place, 0}, choice.tuning, layout});
+    plan = plan_for(c, o, &binding);
   } catch (const std::bad_alloc&) {
+    runtime.engine.placer().release(binding.placement);
     runtime.engine.close(*c.comm, Status::no_memory);  // peers count on us: tell them
     throw;
   }
   const auto row = uint32_t(choice.algorithm - catalogue().data());
-  return runtime.engine.begin(*plan, *c.comm, number, {in_place ? nullptr : o.in, o.out, element, reduce},
-                              {cookie, row, bytes}, run);
+  return runtime.engine.begin(*plan, *c.comm, number, binding, {cookie, row, bytes}, run);
+}
+
+Operands operands(const void* in, void* out, size_t count, int op, int type) {
+  return {in, out, count, size_of(Type(type)), Op(op), Type(type)};
 }
 
 Status begin_nonblocking(gpurdma_comm& c, Number number, const Operands& o, Reduce reduce, void* cookie) {
@@ -226,7 +255,7 @@ int gpurdma_allreduce(gpurdma_comm_t* c, const void* in, void* out, size_t count
     if (runtime.progress_level == 0) ask_for_progress(runtime, 1);
     Run* run;
     Status status =
-        begin(*c, c->comm->next_call(CallClass::blocking), {in, out, count, Op(op), Type(type)}, reduce, nullptr, &run);
+        begin(*c, c->comm->next_call(CallClass::blocking), operands(in, out, count, op, type), reduce, nullptr, &run);
     int host_error = 0;
     if (status == Status::ok) status = runtime.engine.wait(*run, &host_error);
     return host_error ? -host_error : int(status);
@@ -238,7 +267,7 @@ int gpurdma_iallreduce(gpurdma_comm_t* c, const void* in, void* out, size_t coun
     const Reduce reduce = host_reduce(Op(op), Type(type));
     if (!reduce) return GPURDMA_UNSUPPORTED;
     const QuietHold hold(c->runtime->engine);
-    return int(begin_nonblocking(*c, c->comm->next_call(CallClass::nonblocking), {in, out, count, Op(op), Type(type)},
+    return int(begin_nonblocking(*c, c->comm->next_call(CallClass::nonblocking), operands(in, out, count, op, type),
                                  reduce, cookie));
   });
 }
@@ -258,7 +287,8 @@ int gpurdma_allreduce_init(gpurdma_comm_t* c, const void* in, void* out, size_t 
 int gpurdma_persistent_start(gpurdma_persistent_t* p) {
   return guarded([&]() -> int {
     const QuietHold hold(p->comm->runtime->engine);
-    return int(begin_nonblocking(*p->comm, p->comm->comm->next_start(p->id), {p->in, p->out, p->count, p->op, p->type},
+    return int(begin_nonblocking(*p->comm, p->comm->comm->next_start(p->id),
+                                 operands(p->in, p->out, p->count, int(p->op), int(p->type)),
                                  host_reduce(p->op, p->type), p->cookie));
   });
 }

@@ -19,6 +19,10 @@ struct Counters {
   };
   Row rows[kAlgorithms][kPaths] = {};  // a call counts under the slowest path it used
   uint64_t sent_bytes[kPaths] = {};    // payload handed to the transport
+  // Operands in device memory.
+  uint64_t mirror_calls = 0, mirror_bytes = 0;      // ran on host memory, and the bytes of their operands
+  uint64_t resident_calls = 0, resident_bytes = 0;  // ran on a GPU
+  uint64_t staged_messages = 0, staged_bytes = 0;   // sent from and received to a GPU through host memory
 };
 
 }  // namespace gpurdma

@@ -13,14 +13,19 @@ constexpr size_t kKeptEarly = size_t(4) << 20;
 
 }  // namespace
 
-Engine::Engine(Transport& transport, Counters& counters, const Limits& limits, const Host& host)
+Engine::Engine(Transport& transport, Counters& counters, const Limits& limits, const Host& host, Gpus* gpus,
+               const Placer::Rules& rules)
     : transport_(transport),
       counters_(counters),
       limits_(limits),
       host_(host),
       scratch_(kKeptScratch, limits.scratch),
       early_(kKeptEarly),
-      mailbox_(early_) {
+      mailbox_(early_),
+      gpus_(gpus),
+      placer_(gpus, scratch_, rules),
+      stager_(gpus, transport, scratch_, counters, *this),
+      means_{transport, mailbox_, counters, gpus, stager_, *this} {
   transport_.attach(this);
 }
 
@@ -118,25 +123,28 @@ Run* Engine::take_run() {
     idle_.remove(*run);
     return run;
   }
-  runs_.emplace_back(uint32_t(runs_.size()), transport_, mailbox_, counters_);
+  runs_.emplace_back(uint32_t(runs_.size()), means_);
   return &runs_.back();
 }
 
-Status Engine::begin(const Plan& plan, Communicator& comm, Number number, const Binding& binding, const Ticket& ticket,
+Status Engine::begin(const Plan& plan, Communicator& comm, Number number, Binding binding, const Ticket& ticket,
                      Run** out) {
   if (comm.closed != Status::ok) {
     link_peers(comm, plan);  // those who do not know yet learn it from the Hello
+    placer_.release(binding.placement);
     if (host_.plan_released) host_.plan_released(host_.context, plan);
     return Status::closed;
   }
   Run* run = take_run();
   const size_t bytes = plan.scratch_elements() * binding.element;
-  void* scratch = scratch_.take(bytes);
+  const bool resident = binding.placement.kind == Placement::Kind::resident;
+  void* scratch = resident ? binding.placement.scratch : scratch_.take(bytes);
   const Status status = run->bind(plan, comm, number, binding, scratch);
   if (status != Status::ok) {
     GPURDMA_LOG(error, "communicator %s: no memory to run a plan of %zu operations", comm.name.c_str(),
                 plan.ops().size());
-    scratch_.give(scratch, bytes);
+    if (!resident) scratch_.give(scratch, bytes);
+    placer_.release(binding.placement);
     idle_.push_back(*run);
     if (host_.plan_released) host_.plan_released(host_.context, plan);
     close(comm, status);  // nobody can be told within the plan, so peers are told this way
@@ -149,11 +157,17 @@ Status Engine::begin(const Plan& plan, Communicator& comm, Number number, const 
   mailbox_.add(*run);
   *out = run;
   link_peers(comm, plan);
-  if (linked(*run)) {
-    start(*run);
-    settle(*run);
-  }
+  run->enter();
+  if (gpus_) gpus_->flush();
+  start_when_able(*run);
   return Status::ok;
+}
+
+void Engine::start_when_able(Run& run) {
+  if (run.started() || !run.entered() || !linked(run)) return;
+  start(run);
+  settle(run);
+  if (gpus_) gpus_->flush();
 }
 
 void Engine::link_peers(Communicator& comm, const Plan& plan) {
@@ -187,9 +201,7 @@ void Engine::poll_links() {
     const Status before = comm.closed;
     for (Run *run = active_.head, *next; run && comm.closed == before; run = next) {
       next = run->next;  // closing the communicator removes others too, and ends the loop
-      if (&run->comm() != &comm || run->started() || !linked(*run)) continue;
-      start(*run);
-      settle(*run);
+      if (&run->comm() == &comm) start_when_able(*run);
     }
   }
 }
@@ -207,6 +219,7 @@ void Engine::start(Run& run) {
 // Whether the run has ended: then it leaves the active ones.
 void Engine::settle(Run& run) {
   if (run.out_of_step()) close(run.comm(), run.status());
+  if (run.may_leave()) run.leave();
   if (!run.over() || run.settled) return;
   run.settled = true;
   mailbox_.remove(run);
@@ -216,13 +229,29 @@ void Engine::settle(Run& run) {
   ++row.calls;
   row.bytes += run.ticket.bytes;
   row.ticks += clock::ticks() - run.start_ticks;
+  count_placement(run);
   if (!run.ticket.cookie) return;  // wait() takes it
   finished_.push_back(run);
   ++finished_count_;
 }
 
+void Engine::count_placement(Run& run) {
+  switch (run.placement().kind) {
+    case Placement::Kind::host:
+      return;
+    case Placement::Kind::mirror:
+      ++counters_.mirror_calls;
+      counters_.mirror_bytes += run.ticket.bytes;
+      return;
+    case Placement::Kind::resident:
+      ++counters_.resident_calls;
+      counters_.resident_bytes += run.ticket.bytes;
+  }
+}
+
 void Engine::recycle(Run& run) {
-  scratch_.give(run.scratch(), run.scratch_bytes());
+  if (run.placement().kind != Placement::Kind::resident) scratch_.give(run.scratch(), run.scratch_bytes());
+  placer_.release(run.placement());
   const Plan& plan = run.plan();
   run.release();
   if (host_.plan_released) host_.plan_released(host_.context, plan);
@@ -254,7 +283,7 @@ void Engine::arrived(const Header& header, const Payload& payload) {
   Run* run = mailbox_.find(header.comm, header.operation);
   if (run && run->started()) {
     run->arrived(header, payload);
-    if (run->over() || run->out_of_step()) settle(*run);
+    settle(*run);
     return;
   }
   const bool past = !run && comm->has_started(Number(header.operation));
@@ -270,8 +299,20 @@ void Engine::drop(const Payload& payload) {
 }
 
 void Engine::completed(Token token, Status status) {
+  if (token & Stager::kMark) return stager_.completed(token, status);
+  carried(token, status);
+}
+
+void Engine::carried(Token token, Status status) {
   Run& run = runs_[size_t(token >> 32)];
   run.completed(uint32_t(token), status);
+  settle(run);
+}
+
+void Engine::worked(GpuToken token, Status status) {
+  Run& run = runs_[size_t(token >> 32)];
+  run.worked(uint32_t(token), status);
+  start_when_able(run);
   settle(run);
 }
 

@@ -19,12 +19,12 @@
 
 namespace gpurdma {
 
-class Engine final : public Inbox {
+class Engine final : public Inbox, public GpuInbox, public Stager::Listener {
  public:
   struct Limits {
     double deadline_s = 0;       // 0: none
     double stall_warning_s = 0;  // 0: never
-    size_t scratch = SIZE_MAX;   // most bytes of scratch at once
+    size_t scratch = SIZE_MAX;   // most bytes of scratch at once, of host memory
     // For living peers to let go of what is in flight once a communicator was closed. A peer that only computes lets go
     // when it is in MPI again; closing the endpoint under it can end in an assertion of UCX there.
     double grace_s = 30;
@@ -42,7 +42,9 @@ class Engine final : public Inbox {
     int host_error;
   };
 
-  Engine(Transport& transport, Counters& counters, const Limits& limits, const Host& host);
+  // gpus: may be nullptr.
+  Engine(Transport& transport, Counters& counters, const Limits& limits, const Host& host, Gpus* gpus = nullptr,
+         const Placer::Rules& rules = Placer::Rules());
   ~Engine();
 
   void lock() { lock_.lock(); }
@@ -57,11 +59,12 @@ class Engine final : public Inbox {
   // they share with us. host_error: see CommHooks::broken.
   void close(Communicator& comm, Status why, int host_error = 0);
 
+  // Decides where operands are worked on, and holds what that needs until the run that it is given to has ended.
+  Placer& placer() { return placer_; }
   // Starts a plan as soon as its peers are linked. ticket.cookie == nullptr: the caller must wait() for the run.
   // Otherwise it will be among finished(), unless an error is returned. The plan is released when the run has ended,
-  // also after an error. Errors: no_memory, closed.
-  Status begin(const Plan& plan, Communicator& comm, Number number, const Binding& binding, const Ticket& ticket,
-               Run** run);
+  // also after an error, as is the binding's placement. Errors: no_memory, closed.
+  Status begin(const Plan& plan, Communicator& comm, Number number, Binding binding, const Ticket& ticket, Run** run);
   // Progresses until the run is over, and recycles it. Holds the lock on entry and on return, not throughout.
   // host_error as in Ended.
   Status wait(Run& run, int* host_error);
@@ -80,6 +83,8 @@ class Engine final : public Inbox {
   void arrived(const Header& header, const Payload& payload) override;
   void completed(Token token, Status status) override;
   void lost(PeerId peer) override;
+  void worked(GpuToken token, Status status) override;
+  void carried(Token token, Status status) override;
 
  private:
   static constexpr uint32_t kIndexBits = 20;  // of a communicator's handle; the rest counts reuses of the index
@@ -96,9 +101,12 @@ class Engine final : public Inbox {
   Run* take_run();
   void link_peers(Communicator& comm, const Plan& plan);
   static bool linked(const Run& run);
+  void start_when_able(Run& run);
+  int poll();
   void poll_links();
   void start(Run& run);
   void settle(Run& run);
+  void count_placement(Run& run);
   void recycle(Run& run);
   void drop(const Payload& payload);
   void give_up(PeerId peer);
@@ -113,6 +121,10 @@ class Engine final : public Inbox {
   Lock lock_;
   Memory scratch_, early_;
   Mailbox mailbox_;
+  Gpus* const gpus_;
+  Placer placer_;
+  Stager stager_;
+  const Run::Means means_;
 
   std::vector<std::unique_ptr<Communicator>> comms_;  // by index
   std::vector<uint32_t> reuses_;                      // by index

@@ -10,6 +10,9 @@
 namespace gpurdma {
 
 enum class CallClass : uint64_t { blocking = 0, nonblocking = 1, persistent = 2 };
+constexpr const char* name_of(CallClass c) {
+  return c == CallClass::blocking ? "blocking" : c == CallClass::nonblocking ? "nonblocking" : "persistent";
+}
 
 class Number {
  public:
@@ -27,6 +30,9 @@ class Number {
   constexpr uint64_t index() const { return bits_ % kWrap; }  // blocking, nonblocking
   constexpr uint32_t persistent_id() const { return uint32_t(bits_ >> 32) & ((1u << 30) - 1); }
   constexpr uint32_t persistent_start() const { return uint32_t(bits_); }
+  constexpr unsigned long long of_its_class() const {  // for people
+    return call_class() == CallClass::persistent ? persistent_id() : index();
+  }
 
  private:
   uint64_t bits_ = 0;

@@ -32,8 +32,17 @@ void name_awaited(const Run& run, char* text, size_t size) {
 
 }  // namespace
 
+int Engine::poll() {
+  int events = transport_.progress();
+  if (gpus_) {
+    events += gpus_->progress();
+    gpus_->flush();
+  }
+  return events;
+}
+
 int Engine::progress() {
-  const int events = transport_.progress();
+  const int events = poll();
   look_around();
   return events;
 }
@@ -48,7 +57,7 @@ Status Engine::wait(Run& run, int* host_error) {
   const unsigned spins = run.comm().oversubscribed ? kSpinsOversubscribed : kSpins;
   unsigned polls = 0, empty = 0;
   while (!run.over()) {
-    empty = transport_.progress() != 0 ? 0 : empty + 1;
+    empty = poll() != 0 ? 0 : empty + 1;
     if (run.over()) break;
     // Between these polls nothing else is looked at: the time of a small operation is made of them.
     const bool greets = !greeting_.empty();  // then it is the host that brings us on

@@ -12,16 +12,13 @@ namespace gpurdma {
 
 using Kind = PlanOp::Kind;
 
-Run::Run(uint32_t slot, Transport& transport, Mailbox& mailbox, Counters& counters)
-    : slot_(slot), transport_(transport), mailbox_(mailbox), counters_(counters) {}
-
 Run::~Run() { release(); }
 
 void Run::release() {
   while (Parked* parked = parked_) {
     parked_ = parked->next;
     drop(parked->payload());
-    mailbox_.free(parked);
+    means_.mailbox.free(parked);
   }
   plan_ = nullptr;
 }
@@ -49,7 +46,14 @@ Status Run::bind(const Plan& plan, Communicator& comm, Number number, const Bind
   messages_.head = messages_.tail = work_.head = work_.tail = 0;
   remaining_ = uint32_t(ops);
   started_ = false;
-  status_ = plan.scratch_elements() && !scratch ? Status::no_memory : Status::ok;
+  placement_ = binding.placement;
+  op_ = binding.op;
+  type_ = binding.type;
+  window_ = binding.window;
+  gpu_work_ = 0;
+  entered_ = placement_.kind == Placement::Kind::host;
+  owes_leave_ = placement_.leave.width != 0;
+  status_ = plan.scratch_elements() && !scratch ? Status::no_memory : binding.failed;
   host_error_ = 0;
   out_of_step_ = warned = settled = false;
   abandoned_ticks = 0;
@@ -138,7 +142,8 @@ void Run::enqueue(uint32_t op) {
 
 void Run::issue_sends(Flow& flow) {
   const Span<const uint32_t> sends = flow.peer->sends;
-  while (flow.next_send < sends.size() && flow.sends_in_flight < kSendsInFlight) {
+  const uint32_t most = resident() ? window_ : kSendsInFlight;
+  while (flow.next_send < sends.size() && flow.sends_in_flight < most) {
     const uint32_t op = sends[flow.next_send];
     if (waits_[op] != 0) return;
     if (flow.next_send >= flow.may_send && status_ == Status::ok && !flow.lost) return;  // a mark needs no credit
@@ -156,11 +161,22 @@ void Run::issue_send(Flow& flow, uint32_t op) {
   if (flow.lost) return finish(op);
   const PlanOp& o = plan_->ops()[op];
   const Link& link = comm_->link(flow.peer->rank);
+  if (resident() && status_ == Status::ok) {
+    means_.counters.sent_bytes[int(link.path)] += o.a.n * element_;
+    const Status status = means_.stager.send(placement_.gpu, link.peer, header_of(op, Header::Kind::data), at(o.a),
+                                             o.a.n * element_, token(op));
+    if (status == Status::ok) {
+      waits_[op] = kInFlight;
+      ++flow.sends_in_flight;
+      return;
+    }
+    fail_here(status, "copying a message out of the GPU's memory");
+  }
   const bool good = status_ == Status::ok;
   const size_t bytes = good ? o.a.n * element_ : 0;
   const Header header = header_of(op, good ? Header::Kind::data : Header::Kind::failed);
-  counters_.sent_bytes[int(link.path)] += bytes;
-  switch (transport_.send(link.peer, header, good ? at(o.a) : nullptr, bytes, token(op))) {
+  means_.counters.sent_bytes[int(link.path)] += bytes;
+  switch (means_.transport.send(link.peer, header, good ? at(o.a) : nullptr, bytes, token(op))) {
     case Transport::Sent::done:
       return finish(op);
     case Transport::Sent::pending:
@@ -184,20 +200,23 @@ void Run::grow_ready(Flow& flow) {
     if (waits != 0 && waits != kDone && waits != kInFlight) break;
     ++flow.ready;
   }
-  if (first) flow.batch = std::max(1u, flow.ready / 2);
+  if (first) flow.batch = std::max(1u, (resident() ? std::min(flow.ready, window_) : flow.ready) / 2);
   tell_credit(flow);
   if (parked_) take_parked(flow);
 }
 
 void Run::tell_credit(Flow& flow) {
-  if (flow.ready <= flow.told || flow.lost) return;
-  const bool all = flow.ready == flow.peer->recvs.size();
+  // What passes through pinned memory is let come as far as the window says.
+  const uint32_t through = flow.arrived - flow.fetches_in_flight;
+  const uint32_t ready = resident() ? std::min(flow.ready, through + window_) : flow.ready;
+  if (ready <= flow.told || flow.lost) return;
+  const bool all = ready == flow.peer->recvs.size();
   const bool starving = flow.arrived >= flow.told;
-  if (!all && !starving && flow.ready - flow.told < flow.batch) return;
+  if (!all && !starving && ready - flow.told < flow.batch) return;
   const Link& link = comm_->link(flow.peer->rank);
-  const Header header{number_.bits(), link.handle, uint32_t(comm_->rank), flow.ready, Header::Kind::credit};
-  flow.told = flow.ready;
-  if (transport_.send(link.peer, header, nullptr, 0, kNoToken) == Transport::Sent::failed)
+  const Header header{number_.bits(), link.handle, uint32_t(comm_->rank), ready, Header::Kind::credit};
+  flow.told = ready;
+  if (means_.transport.send(link.peer, header, nullptr, 0, kNoToken) == Transport::Sent::failed)
     fail(Status::transport, flow.peer->rank, "granting credit");
 }
 
@@ -222,7 +241,7 @@ void Run::arrived(const Header& header, const Payload& payload) {
     drop(payload);
     return;
   }
-  Parked* parked = mailbox_.copy(header, payload);
+  Parked* parked = means_.mailbox.copy(header, payload);
   if (!parked) {
     drop(payload);
     return fail(Status::no_memory, int(header.source), "keeping an early message");
@@ -232,7 +251,7 @@ void Run::arrived(const Header& header, const Payload& payload) {
 }
 
 void Run::drop(const Payload& payload) {
-  if (payload.offer) transport_.refuse(payload.offer);
+  if (payload.offer) means_.transport.refuse(payload.offer);
 }
 
 void Run::take_parked(Flow& flow) {
@@ -246,7 +265,7 @@ void Run::take_parked(Flow& flow) {
     }
     *at = parked->next;
     take(flow, op, parked->header, parked->payload());
-    mailbox_.free(parked);
+    means_.mailbox.free(parked);
   }
 }
 
@@ -261,6 +280,8 @@ void Run::take(Flow& flow, uint32_t op, const Header& header, const Payload& pay
   if (status_ != Status::ok) {
     drop(payload);
     finish(op);
+  } else if (resident()) {
+    take_to_gpu(flow, op, payload);
   } else if (payload.data) {
     take_here(op, payload);
   } else {
@@ -270,7 +291,7 @@ void Run::take(Flow& flow, uint32_t op, const Header& header, const Payload& pay
 }
 
 void Run::take_offer(Flow& flow, uint32_t op, const Payload& payload) {
-  switch (transport_.fetch(payload.offer, at(plan_->ops()[op].dst), payload.bytes, token(op))) {
+  switch (means_.transport.fetch(payload.offer, at(plan_->ops()[op].dst), payload.bytes, token(op))) {
     case Transport::Sent::done:
       return finish(op);
     case Transport::Sent::pending:
@@ -286,9 +307,13 @@ void Run::take_offer(Flow& flow, uint32_t op, const Payload& payload) {
 void Run::completed(uint32_t op, Status status) {
   const PlanOp& o = plan_->ops()[op];
   Flow& flow = flows_[o.peer];
-  if (status != Status::ok) fail(status, flow.peer->rank, "a message in flight");
+  if (status == Status::gpu)
+    fail_here(status, "copying a message");
+  else if (status != Status::ok)
+    fail(status, flow.peer->rank, "a message in flight");
   --(o.kind == Kind::send ? flow.sends_in_flight : flow.fetches_in_flight);
   finish(op);
+  if (resident()) tell_credit(flow);
   issue_sends(flow);
   pump();
 }
@@ -299,13 +324,18 @@ void Run::fail(Status why, int rank, const char* what) {
   if (why != Status::remote) out_of_step_ = true;
   if (status_ != Status::ok) return;
   status_ = why;
-  static const char* const kClasses[] = {"blocking", "nonblocking", "persistent", "unknown"};
-  const bool persistent = number_.call_class() == CallClass::persistent;
+  const Path path = comm_->link(rank).path;
   GPURDMA_LOG(error, "communicator %s: %s operation %llu on rank %d fails at %s, peer rank %d over %s: %s",
-              comm_->name.c_str(), kClasses[int(number_.call_class())],
-              static_cast<unsigned long long>(persistent ? number_.persistent_id() : number_.index()), comm_->rank,
-              what, rank, comm_->link(rank).path == Path::self ? "no path" : name_of(comm_->link(rank).path),
-              text(why));
+              comm_->name.c_str(), name_of(number_.call_class()), number_.of_its_class(), comm_->rank, what, rank,
+              path == Path::self ? "no path" : name_of(path), text(why));
+}
+
+// A failure of our own: peers get all messages, marked, so that the channels stay in step.
+void Run::fail_here(Status why, const char* what) {
+  if (status_ != Status::ok) return;
+  status_ = why;
+  GPURDMA_LOG(error, "communicator %s: %s operation %llu on rank %d fails at %s: %s", comm_->name.c_str(),
+              name_of(number_.call_class()), number_.of_its_class(), comm_->rank, what, text(why));
 }
 
 void Run::lose(Flow& flow) {

@@ -18,6 +18,8 @@
 #include "engine/communicator.h"
 #include "engine/number.h"
 #include "engine/parked.h"
+#include "engine/placement.h"
+#include "engine/stager.h"
 #include "plan/plan.h"
 #include "reduce/host.h"
 #include "transport/transport.h"
@@ -27,12 +29,18 @@ namespace gpurdma {
 class Mailbox;
 struct Counters;
 
-// Where a plan's buffers lie. input == nullptr where the plan runs in place.
+// What a plan is bound to. input == nullptr where the plan runs in place.
 struct Binding {
   const void* input;
   void* output;
   size_t element;  // bytes
   Reduce reduce;
+  // Where operands lie on GPUs:
+  Placement placement{};
+  Op op{};  // what `reduce` does
+  Type type{};
+  uint32_t window = 4;         // messages under way to and from each peer that pass through pinned memory
+  Status failed = Status::ok;  // why the run can only say that it failed
 };
 
 // How the owner of a run learns of its end, and what the counters say about it. Large operands are written another way.
@@ -46,7 +54,16 @@ class Run {
  public:
   static constexpr uint32_t kSendsInFlight = 32;  // per peer
 
-  Run(uint32_t slot, Transport& transport, Mailbox& mailbox, Counters& counters);
+  // What all runs of a process share. gpus may be nullptr.
+  struct Means {
+    Transport& transport;
+    Mailbox& mailbox;
+    Counters& counters;
+    Gpus* gpus;
+    Stager& stager;
+    GpuInbox& inbox;  // tokens are token()s, and what it is told comes to worked()
+  };
+  Run(uint32_t slot, const Means& means) : slot_(slot), means_(means) {}
   ~Run();
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
@@ -54,11 +71,16 @@ class Run {
   // Takes the plan, without starting it. scratch: scratch_elements() * element bytes, or nullptr when memory ran out,
   // in which case the run fails as soon as it starts. Errors: no_memory (of the run's own tables; nothing changed).
   Status bind(const Plan& plan, Communicator& comm, Number number, const Binding& binding, void* scratch);
+  // Brings the operands to where the plan works; entered() from then on, or from a later worked() on.
+  void enter();
+  bool entered() const { return entered_; }
   // Starts; every peer's link must be up or lost. Ends with everything done that can be done now.
   void start();
 
   // The position-th message of the rank, or a credit.
   void arrived(const Header& header, const Payload& payload);
+  // Work of a GPU ended; `op` as in the token.
+  void worked(uint32_t op, Status status);
   // A send or fetch in flight ended.
   void completed(uint32_t op, Status status);
   // Nothing more comes from that rank.
@@ -71,7 +93,10 @@ class Run {
   void release();
 
   bool started() const { return started_; }
-  bool over() const { return started_ && remaining_ == 0; }
+  bool over() const { return started_ && remaining_ == 0 && gpu_work_ == 0 && !owes_leave_; }
+  // The plan is done, and its result has to be brought to where it belongs: leave() does that.
+  bool may_leave() const { return started_ && remaining_ == 0 && gpu_work_ == 0 && owes_leave_; }
+  void leave();
   Status status() const { return status_; }
   // A message was lost, not just its payload: peers would wait for it, so the communicator must be closed.
   bool out_of_step() const { return out_of_step_; }
@@ -80,6 +105,7 @@ class Run {
   const Plan& plan() const { return *plan_; }
   Communicator& comm() const { return *comm_; }
   Number number() const { return number_; }
+  Placement& placement() { return placement_; }
   void* scratch() const { return base_[2]; }
   size_t scratch_bytes() const { return plan_->scratch_elements() * element_; }
   Path path() const;  // the slowest among the peers
@@ -103,6 +129,7 @@ class Run {
   bool settled = false;          // its end was noticed
 
  private:
+  static constexpr uint32_t kReady = UINT32_MAX, kEntered = UINT32_MAX - 1, kLeft = UINT32_MAX - 2;  // in place of op
   static constexpr uint32_t kInFlight = UINT32_MAX - 1;
   static constexpr uint32_t kDone = UINT32_MAX;
 
@@ -127,6 +154,7 @@ class Run {
   char* at(const Slice& slice) const { return base_[int(slice.buf)] + slice.at * element_; }
   Flow* flow_of(int rank);
   Token token(uint32_t op) const { return Token(slot_) << 32 | op; }
+  bool resident() const { return placement_.kind == Placement::Kind::resident; }
 
   void pump();
   void enqueue(uint32_t op);
@@ -137,6 +165,7 @@ class Run {
   void take(Flow& flow, uint32_t op, const Header& header, const Payload& payload);
   void take_here(uint32_t op, const Payload& payload);
   void take_offer(Flow& flow, uint32_t op, const Payload& payload);
+  void take_to_gpu(Flow& flow, uint32_t op, const Payload& payload);
   void take_parked(Flow& flow);
   void drop(const Payload& payload);
   void work(uint32_t op);
@@ -147,13 +176,14 @@ class Run {
   bool can_send_after(uint32_t op, const Flow& flow) const;
   Header header_of(uint32_t send, Header::Kind kind) const;
   void finish(uint32_t op, uint32_t except = Plan::kNone);
+  void copy_in_operand();
+  void ask_gpu(uint32_t op);
   void fail(Status why, int rank, const char* what);
+  void fail_here(Status why, const char* what);
   void lose(Flow& flow);
 
   const uint32_t slot_;
-  Transport& transport_;
-  Mailbox& mailbox_;
-  Counters& counters_;
+  const Means means_;
 
   const Plan* plan_ = nullptr;
   Communicator* comm_ = nullptr;
@@ -161,6 +191,12 @@ class Run {
   char* base_[3] = {};
   size_t element_ = 0;
   Reduce reduce_ = nullptr;
+  Placement placement_;
+  Op op_{};
+  Type type_{};
+  uint32_t window_ = 0;
+  uint32_t gpu_work_ = 0;  // that has not ended, but for what the stager carries
+  bool entered_ = false, owes_leave_ = false;
 
   size_t room_ = 0;                    // operations that the tables below can hold
   std::unique_ptr<uint32_t[]> waits_;  // per operation: how many it still waits for, or kInFlight, or kDone

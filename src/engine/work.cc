@@ -21,6 +21,7 @@ constexpr size_t kStreams = size_t(16) << 20;
 
 void Run::work(uint32_t op) {
   if (status_ == Status::ok) {
+    if (resident()) return ask_gpu(op);
     const PlanOp& o = plan_->ops()[op];
     if (o.kind == Kind::reduce) return reduce(op, at(o.a), at(o.b));
     std::memcpy(at(o.dst), at(o.a), o.dst.n * element_);
@@ -36,15 +37,15 @@ void Run::reduce(uint32_t op, const char* a, const char* b) {
   Flow* const flow = send == Plan::kNone ? nullptr : &flows_[plan_->ops()[send].peer];
   const size_t bytes = o.dst.n * element_;
   void* const slot =
-      flow && can_send_after(op, *flow) ? transport_.reserve(comm_->link(flow->peer->rank).peer, bytes) : nullptr;
+      flow && can_send_after(op, *flow) ? means_.transport.reserve(comm_->link(flow->peer->rank).peer, bytes) : nullptr;
   if (!slot) {
     reduce_(at(o.dst), a, b, o.dst.n);
     return finish(op);
   }
   reduce_twice(op, static_cast<char*>(slot), a, b);
   const Link& link = comm_->link(flow->peer->rank);
-  counters_.sent_bytes[int(link.path)] += bytes;
-  transport_.commit(link.peer, header_of(send, Header::Kind::data), bytes);
+  means_.counters.sent_bytes[int(link.path)] += bytes;
+  means_.transport.commit(link.peer, header_of(send, Header::Kind::data), bytes);
   ++flow->next_send;
   finish(op, send);
   finish(send);

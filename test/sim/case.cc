@@ -98,8 +98,8 @@ void unify_persistent(std::vector<Operation>& operations) {
 }  // namespace
 
 const char* name_of(Fault fault) {
-  static constexpr const char* kNames[kFaults] = {"none",   "scratch",  "death",  "absent",
-                                                  "frozen", "mismatch", "errors", "unable"};
+  static constexpr const char* kNames[kFaults] = {"none",     "scratch", "death",  "absent", "frozen",
+                                                  "mismatch", "errors",  "unable", "gpu"};
   return kNames[int(fault)];
 }
 
@@ -124,6 +124,11 @@ Case draw_case(uint64_t seed, const Pinned& pinned) {
   c.behaviour = Behaviour::draw(random);
   c.behaviour.nodes = draw_nodes(random, c.ranks);
   if (c.fault == Fault::errors) c.behaviour.errors = random.one_of(std::vector<unsigned>{1, 3, 30});
+  if (random.percent(50) || c.fault == Fault::gpu) c.on_gpus = random.one_of(std::vector<unsigned>{10, 50, 100});
+  if (c.fault == Fault::scratch) c.on_gpus = 0;  // short of memory all over, not just before it starts
+  c.gpus.kernels = random.one_of(std::vector<unsigned>{0, 50, 100, 100});
+  c.gpus.short_memory = random.one_of(std::vector<unsigned>{0, 0, 10, 100});
+  c.gpus.longest_work = random.one_of(std::vector<uint64_t>{1, 10, 300});
   c.busy = random.one_of(std::vector<unsigned>{0, 20, 80});
   c.greet = random.percent(40) || c.fault == Fault::unable;
   c.free_early = c.fault == Fault::none && random.percent(30);
@@ -153,8 +158,9 @@ Case draw_case(uint64_t seed, const Pinned& pinned) {
 std::string Case::text() const {
   static constexpr const char* kClasses[] = {"blocking", "nonblocking", "persistent"};
   std::string text = std::to_string(ranks) + " ranks, fault " + name_of(fault) + ", victim " + std::to_string(victim) +
-                     ", busy " + std::to_string(busy) + "%" + (greet ? ", greeting" : "") +
-                     (free_early ? ", communicators freed early" : "") + "\n  network: " + behaviour.text() + "\n";
+                     ", busy " + std::to_string(busy) + "%, on GPUs " + std::to_string(on_gpus) + "%" +
+                     (greet ? ", greeting" : "") + (free_early ? ", communicators freed early" : "") +
+                     "\n  network: " + behaviour.text() + "\n";
   for (size_t i = 0; i < comms.size(); ++i) {
     text += "  communicator " + std::to_string(i) + ": rank@node";
     for (size_t place = 0; place < comms[i].size() && place < 40; ++place)

@@ -7,6 +7,7 @@
 #include "coll/catalogue.h"
 #include "engine/number.h"
 #include "test/sim/element.h"
+#include "test/sim/fake_gpus.h"
 #include "test/sim/network.h"
 
 namespace gpurdma::sim {
@@ -20,8 +21,9 @@ enum class Fault {
   mismatch,  // the victim passes another count
   errors,    // sends and fetches fail here and there
   unable,    // the victim has no transport
+  gpu,       // work of the victim's GPUs fails here and there
 };
-constexpr int kFaults = 8;
+constexpr int kFaults = 9;
 const char* name_of(Fault fault);
 bool has_deadline(Fault fault);  // operations end by their deadline
 
@@ -55,6 +57,8 @@ struct Case {
   std::vector<Operation> operations;
   Fault fault;
   int victim;
+  unsigned on_gpus;  // percent of operands that lie on a GPU
+  FakeGpus::Behaviour gpus;
 
   bool repeatable() const;  // whether all ranks, and all networks, must give the same bits
   std::string text() const;

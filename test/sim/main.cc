@@ -22,7 +22,7 @@ struct Options {
 constexpr const char* kUsage =
     "usage: simulator [--seed N] [--cases N] [--seconds S] [--algorithm NAME] [--ranks N] [--fault NAME] [--verbose]\n"
     "  Case number i has seed N + i. --seed random draws it. It ends after S seconds (20), or as many cases.\n"
-    "  Faults: none, scratch, death, absent, frozen, mismatch, errors, unable.\n";
+    "  Faults: none, scratch, death, absent, frozen, mismatch, errors, unable, gpu.\n";
 
 bool parse(int argc, char** argv, Options* options) {
   for (int i = 1; i < argc; ++i) {

@@ -39,7 +39,14 @@ void World::make_ranks() {
     Engine::Host host;
     host.context = &rank(r);
     host.plan_released = [](void* rank, const Plan&) { ++static_cast<Rank*>(rank)->released; };
-    rank(r).engine = std::make_unique<Engine>(network_.port(r), rank(r).counters, limits, host);
+    FakeGpus::Behaviour gpus = case_.gpus;
+    if (case_.fault == Fault::gpu && r == case_.victim) gpus.errors = random_.one_of(std::vector<unsigned>{1, 10, 50});
+    rank(r).gpus = std::make_unique<FakeGpus>(network_, r, gpus, case_.seed);
+    Placer::Rules rules;
+    rules.mirror_always = random_.percent(10);
+    rules.mirror_up_to = random_.one_of(std::vector<size_t>{0, 1000, 50000});
+    rank(r).engine =
+        std::make_unique<Engine>(network_.port(r), rank(r).counters, limits, host, rank(r).gpus.get(), rules);
     rank(r).persistent.resize(case_.comms.size());
   }
   if (case_.fault == Fault::unable) network_.port(case_.victim).disable();
@@ -152,19 +159,60 @@ bool World::start_one(Rank& rank) {
   return true;
 }
 
-void World::begin(Turn& turn) {
+void World::make_buffers(Turn& turn) {
   const Operation& op = operation_of(turn);
-  Rank& at = rank(turn.rank);
-  Communicator& comm = *at.comms[size_t(op.comm)];
-  turn.plan = std::make_unique<Plan>(turn.place, comm.size);
-  op.algorithm->build(*turn.plan, Group(turn.place, comm.size, layouts_[size_t(op.comm)].get()),
-                      {turn.count, op.in_place, 0}, op.tuning);
-  turn.plan->seal();
-
   const size_t bytes = turn.count * op.element->bytes;
   turn.output = Buffer(bytes, op.element->bytes);
   if (!op.in_place) turn.input = Buffer(bytes, op.element->bytes);
   op.element->fill(op.in_place ? turn.output.data() : turn.input.data(), salt(turn.operation), turn.place, turn.count);
+  // The last operations show what still works: not the GPUs, where those fail.
+  const bool on_host = case_.fault == Fault::gpu && op.last;
+  turn.output_at = on_host ? turn.output.data() : put_somewhere(rank(turn.rank), turn.output);
+  turn.input_at = op.in_place ? turn.output_at
+                  : on_host   ? turn.input.data()
+                              : put_somewhere(rank(turn.rank), turn.input);
+}
+
+void* World::put_somewhere(Rank& rank, const Buffer& buffer) {
+  if (!random_.percent(case_.on_gpus)) return buffer.data();
+  return rank.gpus->adopt(GpuId(random_.below(FakeGpus::kGpus)), buffer.data(), buffer.bytes());
+}
+
+// Makes the plan for where the operands are worked on.
+Binding World::bind(Turn& turn) {
+  const Operation& op = operation_of(turn);
+  Communicator& comm = *rank(turn.rank).comms[size_t(op.comm)];
+  Placer& placer = rank(turn.rank).engine->placer();
+  const auto type = Type(op.element - elements().begin());
+  const Operands operands{turn.input_at, turn.output_at, turn.count, op.element->bytes, Op::sum, type};
+  Binding binding{nullptr, nullptr, op.element->bytes, op.element->reduce};
+  Placement& placement = binding.placement;
+  const auto plan = [&] {
+    turn.plan = std::make_unique<Plan>(turn.place, comm.size);
+    op.algorithm->build(*turn.plan, Group(turn.place, comm.size, layouts_[size_t(op.comm)].get()),
+                        {turn.count, !placement.input, 0}, op.tuning);
+    turn.plan->seal();
+  };
+  binding.failed = placer.place(operands, &placement);
+  plan();
+  if (placement.kind == Placement::Kind::resident &&
+      !placer.take_scratch(placement, turn.plan->scratch_elements() * op.element->bytes)) {
+    binding.failed = placer.mirror(operands, &placement);
+    plan();
+  }
+  binding.input = placement.input;
+  binding.output = placement.output;
+  binding.op = operands.op;
+  binding.type = operands.type;
+  binding.window = uint32_t(op.tuning.depth);
+  return binding;
+}
+
+void World::begin(Turn& turn) {
+  const Operation& op = operation_of(turn);
+  Rank& at = rank(turn.rank);
+  Communicator& comm = *at.comms[size_t(op.comm)];
+  make_buffers(turn);
 
   Number number;
   if (op.call_class == CallClass::persistent) {
@@ -173,11 +221,10 @@ void World::begin(Turn& turn) {
   } else {
     number = comm.next_call(op.call_class);
   }
-  const Binding binding{op.in_place ? nullptr : turn.input.data(), turn.output.data(), op.element->bytes,
-                        op.element->reduce};
-  const Ticket ticket{&turn, 0, bytes};
+  const Ticket ticket{&turn, 0, turn.output.bytes()};
   turn.begun = true;
   ++at.begun;
+  const Binding binding = bind(turn);
   const Status status = at.engine->begin(*turn.plan, comm, number, binding, ticket, &turn.run);
   if (status != Status::ok) end(turn, status);
   collect(turn.rank);
@@ -207,6 +254,7 @@ void World::end(Turn& turn, Status status) {
   const bool mismatched = case_.fault == Fault::mismatch && concerned(case_.comms[size_t(operation_of(turn).comm)]);
   if (status == Status::ok && !mismatched) check_result(turn);
   // Nothing may be used past the end: it is gone.
+  for (void* at : {turn.input_at, turn.output_at}) rank(turn.rank).gpus->disown(at);
   turn.input = Buffer();
   turn.output = Buffer();
   turn.plan.reset();

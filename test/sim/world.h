@@ -32,7 +32,8 @@ class World {
     size_t count;
     std::unique_ptr<Plan> plan;
     Buffer input, output;
-    Run* run;  // while it has not ended
+    void *input_at, *output_at;  // as the engine knows them
+    Run* run;                    // while it has not ended
     bool begun, ended;
     Status status;
   };
@@ -45,6 +46,7 @@ class World {
   };
   struct Rank {
     Counters counters;
+    std::unique_ptr<FakeGpus> gpus;
     std::unique_ptr<Engine> engine;
     std::vector<Communicator*> comms;  // by index; nullptr: not a member, or freed
     std::vector<uint32_t> persistent;  // by index: how many were made
@@ -83,6 +85,9 @@ class World {
   bool start_one(Rank& rank);
   bool startable(const Rank& rank, const Line& line) const;
   void begin(Turn& turn);
+  void make_buffers(Turn& turn);
+  void* put_somewhere(Rank& rank, const Buffer& buffer);
+  Binding bind(Turn& turn);
   void collect(int rank);
   void end(Turn& turn, Status status);
   void check_result(Turn& turn);

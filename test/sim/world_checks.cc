@@ -9,7 +9,8 @@ void World::check_at_end() {
     const Result& result = results_[i];
     const std::string name = "operation " + std::to_string(i);
     const bool concerned_here = concerned(case_.comms[size_t(op.comm)]);
-    const bool may_fail = case_.fault != Fault::none && (case_.fault != Fault::scratch || (concerned_here && !op.last));
+    const bool own = case_.fault == Fault::scratch || case_.fault == Fault::gpu;  // the victim's failure alone
+    const bool may_fail = case_.fault != Fault::none && (!own || (concerned_here && !op.last));
     if (result.failed && !may_fail) fail(name + " failed on some ranks");
     if (case_.fault == Fault::scratch && result.failed && result.ok)
       fail(name + " failed on some ranks and not on others");
@@ -23,13 +24,15 @@ void World::check_at_end() {
     Rank& at = rank(r);
     Engine& engine = *at.engine;
     const std::string name = "rank " + std::to_string(r);
-    const bool clean = case_.fault == Fault::none || case_.fault == Fault::scratch;
+    const bool clean = case_.fault == Fault::none || case_.fault == Fault::scratch || case_.fault == Fault::gpu;
     if (clean && engine.early_bytes()) fail(name + " keeps early messages");
     for (Communicator*& comm : at.comms)
       if (comm) engine.free_communicator(comm);
     if (engine.active() || engine.unclaimed()) fail(name + " has operations that have not ended");
     if (engine.early_bytes()) fail(name + " keeps early messages of no communicator");
     if (engine.scratch_bytes()) fail(name + " keeps scratch");
+    if (at.gpus->open()) fail(name + " has work on GPUs that has not ended");
+    if (at.gpus->held()) fail(name + " keeps memory of GPUs");
     if (at.begun != at.released) fail(name + " has not released all plans");
   }
   while (network_.step() >= 0) {
@@ -73,7 +76,7 @@ void World::check_closed() {
         fail("a closed communicator takes operations");
     }
     const bool anywhere = has_deadline(case_.fault) || case_.fault == Fault::errors;
-    if (closed && ((!concerned(members) && !anywhere) || case_.fault == Fault::scratch))
+    if (closed && ((!concerned(members) && !anywhere) || case_.fault == Fault::scratch || case_.fault == Fault::gpu))
       fail("communicator " + std::to_string(c) + " was closed without need");
     const bool may_differ = case_.fault == Fault::unable || case_.fault == Fault::frozen;  // not all could be told
     if (closed && closed != alive && !may_differ)

@@ -216,11 +216,11 @@ TEST(Failure, ALostMessageAfterAnotherFailureStillClosesTheCommunicator) {
 TEST(Failure, MemoryForEarlyMessagesRunsOut) {
   const CapturedLog log;
   ScriptedTransport transport;
-  Counters counters;
   Memory little(0, 256);
   Mailbox mailbox(little);
   Communicator comm(0, 0, 2, "", {});
-  gpurdma::Run run(0, transport, mailbox, counters);
+  NoGpus none(transport, mailbox, little);
+  gpurdma::Run run(0, none.means);
   const Plan plan = plan_of(0, 2, [](Plan& p) {
     p.recv(out(0, 100), 1);
     p.send(1, out(0, 100));

@@ -55,12 +55,12 @@ TEST(Mailbox, OffersAreKeptWithoutACopy) {
 TEST(Mailbox, FindsRunsThatShareABucket) {
   Box box;
   ScriptedTransport transport;
-  Counters counters;
+  NoGpus none(transport, box.mailbox, box.memory);
   const Plan plan = plan_of(0, 1, [](Plan&) {});
   Communicator comm(7, 0, 1, "", {});
   std::deque<gpurdma::Run> runs;
   for (uint32_t i = 0; i < 5; ++i) {
-    runs.emplace_back(i, transport, box.mailbox, counters);
+    runs.emplace_back(i, none.means);
     const Status status = runs.back().bind(plan, comm, Number::call(CallClass::blocking, i * 512), {}, nullptr);
     ASSERT_EQ(status, Status::ok);
     box.mailbox.add(runs.back());
@@ -75,13 +75,13 @@ TEST(Mailbox, FindsRunsThatShareABucket) {
 TEST(Mailbox, TellsCommunicatorsApart) {
   Box box;
   ScriptedTransport transport;
-  Counters counters;
+  NoGpus none(transport, box.mailbox, box.memory);
   const Plan plan = plan_of(0, 1, [](Plan&) {});
   std::deque<Communicator> comms;
   std::deque<gpurdma::Run> runs;
   for (uint32_t i = 0; i < 600; ++i) {  // more than there are buckets
     comms.emplace_back(i, 0, 1, "", CommHooks());
-    runs.emplace_back(i, transport, box.mailbox, counters);
+    runs.emplace_back(i, none.means);
     ASSERT_EQ(runs.back().bind(plan, comms.back(), Number(), {}, nullptr), Status::ok);
     box.mailbox.add(runs.back());
   }

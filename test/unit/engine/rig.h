@@ -30,6 +30,18 @@ class CapturedLog {
   }
 };
 
+// What a run without an engine needs, where no GPU has a part.
+struct NoGpus final : GpuInbox, Stager::Listener {
+  NoGpus(Transport& transport, Mailbox& mailbox, Memory& memory)
+      : stager(nullptr, transport, memory, counters, *this), means{transport, mailbox, counters,
+                                                                   nullptr,   stager,  *this} {}
+  void worked(GpuToken, Status) override { ADD_FAILURE(); }
+  void carried(Token, Status) override { ADD_FAILURE(); }
+  Counters counters;
+  Stager stager;
+  const Run::Means means;
+};
+
 struct Rig {
   struct Operands {
     void* dst;
