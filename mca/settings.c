@@ -20,13 +20,15 @@ gpurdma_mca_settings_t gpurdma_mca_settings;
 
 /* What the variables are stored in. Open MPI copies what is there at first, and frees its copies. */
 static struct {
-  char *scope, *priority, *algorithm, *piece, *depth, *radix, *tuning, *shared_memory, *single_copy, *deadline,
-      *stall_warning, *verbose, *summary, *test_nodes, *test_unable;
+  char *scope, *priority, *algorithm, *piece, *depth, *radix, *tuning, *shared_memory, *single_copy, *gpu, *gpu_path,
+      *gpu_mirror, *gpu_kernels, *pinned_memory, *device_memory, *input_ready, *deadline, *stall_warning, *verbose,
+      *summary, *test_nodes, *test_unable;
 } words;
 
 /* The defaults as words. */
 static struct {
-  char piece[24], depth[24], radix[24], shared_memory[24], deadline[32], stall_warning[32], verbose[24];
+  char piece[24], depth[24], radix[24], shared_memory[24], gpu_mirror[24], pinned_memory[24], device_memory[24],
+      deadline[32], stall_warning[32], verbose[24];
 } defaults;
 
 static void add(const char *name, const char *help, mca_base_var_info_lvl_t level, char **word, char *initial) {
@@ -40,6 +42,9 @@ static void write_defaults(const gpurdma_settings_t *core) {
   snprintf(defaults.depth, sizeof defaults.depth, "%d", core->depth);
   snprintf(defaults.radix, sizeof defaults.radix, "%d", core->radix);
   snprintf(defaults.shared_memory, sizeof defaults.shared_memory, "%zu", core->shared_memory);
+  snprintf(defaults.gpu_mirror, sizeof defaults.gpu_mirror, "%zu", core->gpu_mirror);
+  snprintf(defaults.pinned_memory, sizeof defaults.pinned_memory, "%zu", core->pinned_memory);
+  snprintf(defaults.device_memory, sizeof defaults.device_memory, "%zu", core->device_memory);
   snprintf(defaults.deadline, sizeof defaults.deadline, "%g", core->deadline_s);
   snprintf(defaults.stall_warning, sizeof defaults.stall_warning, "%g", core->stall_warning_s);
   snprintf(defaults.verbose, sizeof defaults.verbose, "%d", core->verbose);
@@ -90,6 +95,36 @@ static void add_transport(void) {
       OPAL_INFO_LVL_5, &words.single_copy, "1");
 }
 
+static void add_gpu(void) {
+  add("gpu",
+      "Whether this process could have operands in GPU memory: detect (where the machine shows the devices of an "
+      "NVIDIA "
+      "GPU), yes, no. With no, GPU memory must not be passed to any collective." BAD_VALUE,
+      OPAL_INFO_LVL_3, &words.gpu, "detect");
+  add("gpu_path",
+      "How operands in GPU memory reach other processes: auto (for each message the best that there is; small operands "
+      "by mirror), mirror (the whole call works on a copy in host memory), staged (piece by piece through pinned host "
+      "memory; reduced on the GPU), direct (UCX takes pieces from GPU memory where it can, otherwise "
+      "staged)." BAD_VALUE,
+      OPAL_INFO_LVL_4, &words.gpu_path, "auto");
+  add("gpu_mirror",
+      "Operands in GPU memory of up to so many bytes, as 256k, go by mirror where gpu_path is auto." BAD_VALUE,
+      OPAL_INFO_LVL_5, &words.gpu_mirror, defaults.gpu_mirror);
+  add("gpu_kernels",
+      "Whether operands in GPU memory are reduced on the GPU; otherwise they are mirrored; 0 or no, 1 or "
+      "yes." BAD_VALUE,
+      OPAL_INFO_LVL_5, &words.gpu_kernels, "1");
+  add("pinned_memory",
+      "Most bytes of pinned host memory, as 128m, that copies from and to GPU memory pass through." BAD_VALUE,
+      OPAL_INFO_LVL_5, &words.pinned_memory, defaults.pinned_memory);
+  add("device_memory", "Most bytes, as 64m, of the memory of each GPU that gpurdma uses itself." BAD_VALUE,
+      OPAL_INFO_LVL_5, &words.device_memory, defaults.device_memory);
+  add("input_ready",
+      "When operands in GPU memory may be read: default_stream (once the work is done that the application has queued "
+      "on the default stream, and what that waits for), none (at once: the application has waited itself)." BAD_VALUE,
+      OPAL_INFO_LVL_4, &words.input_ready, "default_stream");
+}
+
 static void add_failures(void) {
   add("deadline",
       "Seconds after which an operation that has not ended fails with an MPI error; 0: never, since processes may "
@@ -125,37 +160,40 @@ void gpurdma_mca_settings_register(void) {
   write_defaults(&gpurdma_mca_settings.core);
   add_choice();
   add_transport();
+  add_gpu();
   add_failures();
   add_sight();
 }
 
 static bool is_empty(const char *word) { return NULL == word || '\0' == *word; }
 
-static bool parse_scope(const char *word, int *scope) {
-  if (is_empty(word) || 0 == strcmp(word, "auto"))
-    *scope = GPURDMA_SCOPE_AUTO;
-  else if (0 == strcmp(word, "always"))
-    *scope = GPURDMA_SCOPE_ALWAYS;
-  else if (0 == strcmp(word, "never"))
-    *scope = GPURDMA_SCOPE_NEVER;
-  else
-    return false;
-  return true;
-}
+typedef struct meaning {
+  const char *word;
+  int value;
+} meaning_t;
 
-static bool parse_switch(const char *word, int *value) {
-  static const struct {
-    const char *word;
-    int value;
-  } kWords[] = {{"0", 0}, {"no", 0}, {"false", 0}, {"1", 1}, {"yes", 1}, {"true", 1}};
+static bool parse_word(const char *word, const meaning_t *meanings, size_t count, int *value) {
   if (is_empty(word)) return true;
-  for (size_t index = 0; index < sizeof kWords / sizeof *kWords; ++index) {
-    if (0 != strcmp(word, kWords[index].word)) continue;
-    *value = kWords[index].value;
+  for (size_t index = 0; index < count; ++index) {
+    if (0 != strcmp(word, meanings[index].word)) continue;
+    *value = meanings[index].value;
     return true;
   }
   return false;
 }
+
+#define PARSE_WORD(word, meanings, value) parse_word(word, meanings, sizeof meanings / sizeof *meanings, value)
+
+static const meaning_t kScopes[] = {
+    {"auto", GPURDMA_SCOPE_AUTO}, {"always", GPURDMA_SCOPE_ALWAYS}, {"never", GPURDMA_SCOPE_NEVER}};
+static const meaning_t kSwitches[] = {{"0", 0}, {"no", 0}, {"false", 0}, {"1", 1}, {"yes", 1}, {"true", 1}};
+static const meaning_t kGpu[] = {{"detect", GPURDMA_GPU_DETECT}, {"yes", GPURDMA_GPU_YES}, {"no", GPURDMA_GPU_NO}};
+static const meaning_t kGpuPaths[] = {{"auto", GPURDMA_GPU_PATH_AUTO},
+                                      {"mirror", GPURDMA_GPU_PATH_MIRROR},
+                                      {"staged", GPURDMA_GPU_PATH_STAGED},
+                                      {"direct", GPURDMA_GPU_PATH_DIRECT}};
+static const meaning_t kInputReady[] = {{"default_stream", GPURDMA_INPUT_READY_DEFAULT_STREAM},
+                                        {"none", GPURDMA_INPUT_READY_NONE}};
 
 static bool parse_int(const char *word, int *value) {
   char *end = NULL;
@@ -221,19 +259,32 @@ bool gpurdma_mca_settings_check(char *message, size_t size) {
     const char *name, *word, *allowed;
   } checks[] = {
       {parse_int(words.verbose, &core->verbose), "verbose", words.verbose, "allowed are 0 to 4"},
-      {parse_scope(words.scope, &core->scope), "scope", words.scope, "allowed are auto, always, never"},
+      {PARSE_WORD(words.scope, kScopes, &core->scope), "scope", words.scope, "allowed are auto, always, never"},
       {parse_int(words.priority, &core->priority), "priority", words.priority, "a whole number is allowed"},
       {parse_bytes(words.piece, &core->piece), "piece", words.piece, "a number of bytes is allowed, as 65536 or 64k"},
       {parse_int(words.depth, &core->depth), "depth", words.depth, "a whole number is allowed"},
       {parse_int(words.radix, &core->radix), "radix", words.radix, "a whole number is allowed"},
       {parse_bytes(words.shared_memory, &core->shared_memory), "shared_memory", words.shared_memory,
        "a number of bytes is allowed, as 2m"},
-      {parse_switch(words.single_copy, &core->single_copy), "single_copy", words.single_copy,
+      {PARSE_WORD(words.single_copy, kSwitches, &core->single_copy), "single_copy", words.single_copy,
        "allowed are 0, no, false, 1, yes, true"},
+      {PARSE_WORD(words.gpu, kGpu, &core->gpu), "gpu", words.gpu, "allowed are detect, yes, no"},
+      {PARSE_WORD(words.gpu_path, kGpuPaths, &core->gpu_path), "gpu_path", words.gpu_path,
+       "allowed are auto, mirror, staged, direct"},
+      {parse_bytes(words.gpu_mirror, &core->gpu_mirror), "gpu_mirror", words.gpu_mirror,
+       "a number of bytes is allowed, as 256k"},
+      {PARSE_WORD(words.gpu_kernels, kSwitches, &core->gpu_kernels), "gpu_kernels", words.gpu_kernels,
+       "allowed are 0, no, false, 1, yes, true"},
+      {parse_bytes(words.pinned_memory, &core->pinned_memory), "pinned_memory", words.pinned_memory,
+       "a number of bytes is allowed, as 128m"},
+      {parse_bytes(words.device_memory, &core->device_memory), "device_memory", words.device_memory,
+       "a number of bytes is allowed, as 64m"},
+      {PARSE_WORD(words.input_ready, kInputReady, &core->input_ready), "input_ready", words.input_ready,
+       "allowed are default_stream, none"},
       {parse_seconds(words.deadline, &core->deadline_s), "deadline", words.deadline, "a number of seconds is allowed"},
       {parse_seconds(words.stall_warning, &core->stall_warning_s), "stall_warning", words.stall_warning,
        "a number of seconds is allowed"},
-      {parse_switch(words.summary, &gpurdma_mca_settings.summary), "summary", words.summary,
+      {PARSE_WORD(words.summary, kSwitches, &gpurdma_mca_settings.summary), "summary", words.summary,
        "allowed are 0, no, false, 1, yes, true"},
       {parse_int(words.test_unable, &gpurdma_mca_settings.test_unable), "test_unable", words.test_unable,
        "a rank is allowed"},
