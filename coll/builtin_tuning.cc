@@ -12,7 +12,11 @@ namespace {
 // are those for 4; from 8 on doubling goes on for as long as the ring's 2 (n - 1) messages one after another cost more
 // time than its extra bytes, reckoned with 1 us a message and 5 GB/s. Several nodes: reckoned, since fewer messages and
 // bytes between nodes are what counts there; not measured.
+// Where ranks have GPUs: reckoned for pieces that pass through pinned memory, whose copies and kernels are each worth
+// some 10 us of the GPU's time only from about 512 KiB on; not measured.
 constexpr const char* kText = R"(
+allreduce  ranks 3-     nodes 2- gpus 1- bytes 1M-  hierarchical  piece 512K depth 4
+allreduce  ranks 1-              gpus 1- bytes 1M-  ring          piece 512K depth 4
 allreduce  ranks 1-2             bytes 0-32K   doubling      piece 32K  depth 8
 allreduce  ranks 3      nodes 1  bytes 0-32K   multiplying   piece 32K  depth 8  radix 3
 allreduce  ranks 4-7    nodes 1  bytes 0-32K   multiplying   piece 32K  depth 8  radix 4

@@ -7,8 +7,8 @@ namespace {
 
 bool fits(const TuningRow& row, const Question& question) {
   return row.collective == question.collective && row.ranks.holds(size_t(question.ranks)) &&
-         row.nodes.holds(size_t(question.nodes)) && row.bytes.holds(question.bytes) &&
-         row.algorithm->takes(question.ranks);
+         row.nodes.holds(size_t(question.nodes)) && row.gpus.holds(size_t(question.gpus)) &&
+         row.bytes.holds(question.bytes) && row.algorithm->takes(question.ranks);
 }
 
 }  // namespace

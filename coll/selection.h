@@ -2,8 +2,8 @@
 //
 // A table of rows says so: rows of a tuning file first, where there is one, then the built-in ones. The first row that
 // fits applies, and a forced setting overrides any part of it. Everything depends on values that are equal on all
-// ranks: the collective, the ranks and the nodes they are on, the bytes of the vector, and settings that all ranks
-// agreed on.
+// ranks: the collective, the ranks, the nodes they are on and whether they have GPUs, the bytes of the vector, and
+// settings that all ranks agreed on.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -21,9 +21,9 @@ struct Range {
 // tuning_file.h says how a row is written.
 struct TuningRow {
   Collective collective = Collective::allreduce;
-  Range ranks{1, SIZE_MAX}, nodes{1, SIZE_MAX}, bytes;
-  const Algorithm* algorithm = nullptr;  // of the catalogue, never nullptr in a table
-  size_t piece = 32 * 1024;              // bytes
+  Range ranks{1, SIZE_MAX}, nodes{1, SIZE_MAX}, gpus, bytes;  // gpus: ranks that could use one
+  const Algorithm* algorithm = nullptr;                       // of the catalogue, never nullptr in a table
+  size_t piece = 32 * 1024;                                   // bytes
   int depth = 8;
   int radix = 2;
 };
@@ -52,6 +52,7 @@ struct Question {
   int ranks, nodes;
   size_t bytes;          // of the whole vector
   size_t element_bytes;  // of one element, > 0
+  int gpus = 0;          // ranks that could use a GPU, whether this call's operands lie there or not
 };
 
 // table: holds the built-in rows, so that some row fits. An algorithm that cannot run among so many ranks is passed

@@ -103,6 +103,7 @@ class RowParser {
   static constexpr Pair kPairs[] = {
       {"ranks", &TuningRow::ranks, 1, INT_MAX, nullptr},
       {"nodes", &TuningRow::nodes, 1, INT_MAX, nullptr},
+      {"gpus", &TuningRow::gpus, 0, INT_MAX, nullptr},
       {"bytes", &TuningRow::bytes, 0, SIZE_MAX - 1, nullptr},
       {"piece", nullptr, 1, kMostPiece, [](TuningRow& row, size_t number) { row.piece = number; }},
       {"depth", nullptr, 1, kMostDepth, [](TuningRow& row, size_t number) { row.depth = int(number); }},
@@ -135,7 +136,8 @@ class RowParser {
   }
 
   bool algorithm(std::string_view word, TuningRow& row) {
-    if (row.algorithm) return fail("expected one of ranks, nodes, bytes, piece, depth, radix, not " + quoted(word));
+    if (row.algorithm)
+      return fail("expected one of ranks, nodes, gpus, bytes, piece, depth, radix, not " + quoted(word));
     row.algorithm = find_algorithm(row.collective, std::string(word).c_str());
     // As C strings a word with a NUL in it could be a name.
     if (row.algorithm && word == row.algorithm->name) return true;
@@ -245,6 +247,7 @@ std::string to_line(const TuningRow& row) {
   std::string line = name_of(row.collective);
   line += "  ranks " + to_text(row.ranks);
   if (row.nodes.from > 1 || row.nodes.to != SIZE_MAX) line += "  nodes " + to_text(row.nodes);
+  if (row.gpus.from > 0 || row.gpus.to != SIZE_MAX) line += "  gpus " + to_text(row.gpus);
   line += "  bytes " + to_text(row.bytes) + "  " + row.algorithm->name;
   line += "  piece " + in_units(row.piece) + "  depth " + std::to_string(row.depth);
   if (row.radix != 2) line += "  radix " + std::to_string(row.radix);

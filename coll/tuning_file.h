@@ -5,8 +5,8 @@
 //   allreduce  ranks 2-7  nodes 1  bytes 0-8K  doubling  piece 32K  depth 8  radix 2
 //
 // The collective comes first, then in any order an algorithm of the catalogue and pairs of a name and a value. All
-// pairs may be left out: then ranks, nodes and bytes are any, and piece 32K, depth 8, radix 2. "8-" has no upper end,
-// "8" is 8 alone, both ends are included; K, M and G mean 2^10, 2^20 and 2^30.
+// pairs may be left out: then ranks, nodes, gpus and bytes are any, and piece 32K, depth 8, radix 2. "8-" has no upper
+// end, "8" is 8 alone, both ends are included; K, M and G mean 2^10, 2^20 and 2^30.
 #pragma once
 #include <string>
 #include <string_view>

@@ -127,7 +127,7 @@ Status begin(gpurdma_comm& c, Number number, const Operands& o, Reduce reduce, v
   if (c.last_count != o.count || c.last_element != element) {
     const int nodes = c.layout ? c.layout->nodes() : 1;
     const Span<const TuningRow> table(runtime.tuning.data(), runtime.tuning.size());
-    c.last_choice = select(table, {Collective::allreduce, c.comm->size, nodes, bytes, element}, c.forced);
+    c.last_choice = select(table, {Collective::allreduce, c.comm->size, nodes, bytes, element, c.gpus}, c.forced);
     c.last_count = o.count;
     c.last_element = element;
     GPURDMA_LOG(debug,
@@ -207,6 +207,7 @@ int gpurdma_comm_create(gpurdma_runtime_t* runtime, const gpurdma_comm_info_t* i
     auto c = std::make_unique<gpurdma_comm>();
     c->runtime = runtime;
     if (info->nodes) c->layout = runtime->layouts.intern({info->nodes, size_t(info->size)});
+    c->gpus = info->gpus;
     c->forced = runtime->forced;
     c->comm = runtime->engine.new_communicator(info->rank, info->size, info->name ? info->name : "", hooks);
     if (!c->comm) return GPURDMA_NO_MEMORY;

@@ -97,6 +97,9 @@ uint64_t gpurdma_key(const gpurdma_settings_t *settings, int named, const char *
  * speed only, since nothing but the choice of messages depends on it. */
 uint32_t gpurdma_key_node(uint64_t key);
 
+/* Whether the process of a key could use a GPU. */
+int gpurdma_key_gpu(uint64_t key);
+
 typedef struct gpurdma_verdict {
   int active;
   int surprising;   /* not active for a reason that the user would want to mend */
@@ -140,6 +143,7 @@ typedef struct gpurdma_comm_info {
   int rank, size;
   const char *name;      /* for log lines; copied */
   const uint32_t *nodes; /* of each rank, as gpurdma_key_node tells; copied. NULL: all are on one node */
+  int gpus;              /* how many of the ranks could use a GPU, as gpurdma_key_gpu tells */
   int oversubscribed;    /* more ranks than cores on this node: yield rather than spin */
   void *opaque;          /* handed to the callbacks below */
   /* Starts sending `bytes` bytes at `mine` to `rank` and receiving up to `capacity` bytes from it to `theirs`, over the

@@ -33,6 +33,7 @@ struct gpurdma_comm {
   gpurdma_runtime* runtime;
   gpurdma::Communicator* comm;
   std::shared_ptr<const gpurdma::Layout> layout;  // nullptr: all ranks are on one node
+  int gpus = 0;  // ranks that could use one
   gpurdma::Forced forced;
   // The last call's choice: most programs repeat it.
   size_t last_count = SIZE_MAX, last_element = 0;

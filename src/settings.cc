@@ -23,8 +23,6 @@ namespace {
 constexpr uint32_t kVersion = 2;
 constexpr uint32_t kAble = 1, kNamed = 2, kGpu = 4;
 constexpr int kHashShift = 4, kVersionShift = 24;
-// Device memory is not handled yet, so that a GPU is no reason to be active: a site's CUDA-aware programs would fail.
-constexpr bool kGpuActivates = false;
 constexpr uint32_t kHashMask = 0xFFFFF;
 constexpr int kNodeShift = 32;
 
@@ -170,6 +168,8 @@ uint64_t gpurdma_key(const gpurdma_settings_t* settings, int named, const char* 
 
 uint32_t gpurdma_key_node(uint64_t key) { return uint32_t(key >> kNodeShift); }
 
+int gpurdma_key_gpu(uint64_t key) { return (key & kGpu) != 0; }
+
 void gpurdma_decide(const uint64_t* keys, int size, int scope, gpurdma_verdict_t* verdict) {
   if (scope == GPURDMA_SCOPE_NEVER) return inactive(verdict, "scope is never", 0);
   const auto agreed = [](uint64_t key) { return uint32_t(key) >> kHashShift; };
@@ -194,8 +194,8 @@ void gpurdma_decide(const uint64_t* keys, int size, int scope, gpurdma_verdict_t
     verdict->surprising = 1;
     return;
   }
-  if (scope == GPURDMA_SCOPE_AUTO && named < 0 && !(kGpuActivates && gpu >= 0))
-    return inactive(verdict, "scope is auto, and --mca coll does not name gpurdma", 0);
+  if (scope == GPURDMA_SCOPE_AUTO && named < 0 && gpu < 0)
+    return inactive(verdict, "scope is auto, no rank has a GPU, and --mca coll does not name gpurdma", 0);
   verdict->active = 1;
   verdict->surprising = 0;
   if (scope == GPURDMA_SCOPE_ALWAYS)

@@ -12,13 +12,26 @@ using namespace gpurdma;
 
 namespace {
 
-enum class Value { calls, bytes, time_ns, sent_bytes };
+enum class Value { calls, bytes, time_ns, sent_bytes, gpu };
 
 struct Named {
   std::string name, help;
   Value value;
-  int algorithm, path;
+  int algorithm, path;  // gpu: path is a GpuCount
 };
+
+constexpr gpurdma_counter_t kGpu[] = {
+    {"gpu_mirror_calls", "Calls on device memory that worked on a copy of it in host memory"},
+    {"gpu_mirror_bytes", "Bytes of operands of these calls"},
+    {"gpu_resident_calls", "Calls on device memory that worked on the GPU"},
+    {"gpu_resident_bytes", "Bytes of operands of these calls"},
+    {"gpu_staged_messages", "Messages that went between a GPU and the network through pinned host memory"},
+    {"gpu_staged_bytes", "Bytes of these messages"},
+    {"gpu_direct_messages", "Messages that UCX took from or brought to device memory"},
+    {"gpu_direct_bytes", "Bytes of these messages"},
+};
+constexpr int kGpuCounts = int(GpuCount::count);
+static_assert(sizeof kGpu / sizeof *kGpu == kGpuCounts, "a name for each");
 
 struct List {
   std::vector<Named> named;
@@ -38,6 +51,7 @@ struct List {
       }
       named.push_back({over + "_sent_bytes", "Bytes of payload sent over " + over, Value::sent_bytes, 0, path});
     }
+    for (int i = 0; i < kGpuCounts; ++i) named.push_back({kGpu[i].name, kGpu[i].help, Value::gpu, 0, i});
     for (const Named& n : named) counters.push_back({n.name.c_str(), n.help.c_str()});
   }
 };
@@ -60,6 +74,7 @@ uint64_t gpurdma_counter_read(gpurdma_runtime_t* runtime, size_t index) {
   if (!runtime || index >= list().named.size()) return 0;
   const std::lock_guard<Engine> lock(runtime->engine);
   const Named& n = list().named[index];
+  if (n.value == Value::gpu) return runtime->counters.gpu[n.path];
   const Counters::Row& row = runtime->counters.rows[n.algorithm][n.path];
   switch (n.value) {
     case Value::calls:
@@ -70,6 +85,8 @@ uint64_t gpurdma_counter_read(gpurdma_runtime_t* runtime, size_t index) {
       return uint64_t(clock::seconds(row.ticks) * 1e9);
     case Value::sent_bytes:
       return runtime->counters.sent_bytes[n.path];
+    case Value::gpu:
+      break;
   }
   return 0;
 }
@@ -98,6 +115,15 @@ size_t gpurdma_summary(gpurdma_runtime_t* runtime, char* text, size_t size) {
     if (runtime->counters.sent_bytes[path] == 0) continue;
     std::snprintf(line, sizeof line, "sent over %s: %llu bytes\n", name_of(Path(path)),
                   static_cast<unsigned long long>(runtime->counters.sent_bytes[path]));
+    table += line;
+  }
+  static constexpr const char* kWhat[] = {"calls through a mirror in host memory", "calls resident on the GPU",
+                                          "messages staged through pinned memory", "messages by UCX directly"};
+  for (int i = 0; i < kGpuCounts; i += 2) {
+    if (runtime->counters.gpu[i] == 0) continue;
+    std::snprintf(line, sizeof line, "device memory: %llu %s, %llu bytes\n",
+                  static_cast<unsigned long long>(runtime->counters.gpu[i]), kWhat[i / 2],
+                  static_cast<unsigned long long>(runtime->counters.gpu[i + 1]));
     table += line;
   }
   if (table == head) table = "gpurdma ran nothing on this process\n";

@@ -236,17 +236,11 @@ void Engine::settle(Run& run) {
 }
 
 void Engine::count_placement(Run& run) {
-  switch (run.placement().kind) {
-    case Placement::Kind::host:
-      return;
-    case Placement::Kind::mirror:
-      ++counters_.mirror_calls;
-      counters_.mirror_bytes += run.ticket.bytes;
-      return;
-    case Placement::Kind::resident:
-      ++counters_.resident_calls;
-      counters_.resident_bytes += run.ticket.bytes;
-  }
+  const Placement::Kind kind = run.placement().kind;
+  if (kind == Placement::Kind::mirror)
+    counters_.add(GpuCount::mirror_calls, GpuCount::mirror_bytes, run.ticket.bytes);
+  else if (kind == Placement::Kind::resident)
+    counters_.add(GpuCount::resident_calls, GpuCount::resident_bytes, run.ticket.bytes);
 }
 
 void Engine::recycle(Run& run) {

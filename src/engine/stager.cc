@@ -91,10 +91,7 @@ void Stager::end(Load& load, Status status) {
   listener_.carried(token, status);
 }
 
-void Stager::count(const Load& load) {
-  ++counters_.staged_messages;
-  counters_.staged_bytes += load.bytes;
-}
+void Stager::count(const Load& load) { counters_.add(GpuCount::staged_messages, GpuCount::staged_bytes, load.bytes); }
 
 Stager::Load* Stager::take(GpuId gpu, size_t bytes, Token token) {
   void* piece = gpus_->take_pinned(bytes);

@@ -100,6 +100,15 @@ TEST(Activation, AKeyTellsTheNode) {
   EXPECT_NE(node("n1", 4), node("n1", 5));
 }
 
+TEST(Activation, AKeyTellsWhetherThereIsAGpu) {
+  gpurdma_settings_t s = defaults();
+  s.gpu = GPURDMA_GPU_NO;
+  EXPECT_FALSE(gpurdma_key_gpu(key(s, 1)));
+  s.gpu = GPURDMA_GPU_YES;
+  EXPECT_TRUE(gpurdma_key_gpu(key(s, 1)));
+  EXPECT_STREQ(decide({key(defaults(), 0), key(s, 0)}).reason, "rank 1 has a GPU");
+}
+
 TEST(Activation, ARankThatIsNotAbleIsNamed) {
   const gpurdma_settings_t s = defaults();
   const uint64_t named = key(s, 1);
@@ -115,17 +124,19 @@ TEST(Activation, TruthTable) {
   struct Kind {
     const char* name;
     uint64_t key;
-    int group;  // that agree with each other; 0: not able
-    bool named;
+    int group;    // that agree with each other; 0: not able
+    bool wanted;  // named, or with a GPU
   };
   const gpurdma_settings_t s = defaults();
   gpurdma_settings_t ring = s;
   ring.algorithm = "ring";
-  const uint64_t kGpu = 4, kOtherVersion = uint64_t{1} << 30;
+  gpurdma_settings_t gpu = s;
+  gpu.gpu = GPURDMA_GPU_YES;
+  const uint64_t kOtherVersion = uint64_t{1} << 30;
   const std::vector<Kind> kinds = {{"absent", 0, 0, false},
                                    {"quiet", key(s, 0), 1, false},
                                    {"named", key(s, 1), 1, true},
-                                   {"with a GPU", key(s, 0) | kGpu, 1, false},
+                                   {"with a GPU", key(gpu, 0), 1, true},
                                    {"other settings", key(ring, 1), 2, true},
                                    {"other version", key(s, 1) ^ kOtherVersion, 3, true}};
   for (const int scope : {GPURDMA_SCOPE_AUTO, GPURDMA_SCOPE_ALWAYS, GPURDMA_SCOPE_NEVER}) {
@@ -134,7 +145,7 @@ TEST(Activation, TruthTable) {
         for (const Kind& c : kinds) {
           const bool able = a.group && b.group && c.group;
           const bool agree = a.group == b.group && b.group == c.group;
-          const bool wanted = scope == GPURDMA_SCOPE_ALWAYS || a.named || b.named || c.named;
+          const bool wanted = scope == GPURDMA_SCOPE_ALWAYS || a.wanted || b.wanted || c.wanted;
           const gpurdma_verdict_t verdict = decide({a.key, b.key, c.key}, scope);
           const std::string what = std::string(a.name) + ", " + b.name + ", " + c.name + ", scope " +
                                    std::to_string(scope) + ": " + verdict.reason;

@@ -70,6 +70,16 @@ TEST(Selection, TheFirstRowThatFitsApplies) {
   EXPECT_EQ(choose_by(rows, 5, 2, 100).algorithm, named("leaders"));
 }
 
+TEST(Selection, RowsForGpusAreForThose) {
+  const std::vector<TuningRow> table = before_builtin(parse_tuning("allreduce gpus 2- ring piece 7").rows);
+  const Span<const TuningRow> rows(table.data(), table.size());
+  EXPECT_EQ(select(rows, {kAllreduce, 4, 1, 1000, 1, 4}, {}).tuning.piece, 7u);
+  EXPECT_NE(select(rows, {kAllreduce, 4, 1, 1000, 1, 1}, {}).tuning.piece, 7u);
+  // The built-in table cuts large vectors into larger pieces where there are GPUs.
+  EXPECT_GT(select(builtin_tuning(), {kAllreduce, 4, 1, 64 << 20, 1, 1}, {}).tuning.piece,
+            select(builtin_tuning(), {kAllreduce, 4, 1, 64 << 20, 1, 0}, {}).tuning.piece);
+}
+
 TEST(Selection, AnAlgorithmThatCannotRunIsPassedOver) {
   Algorithm few = *named("ring");
   few.limits.most_ranks = 3;

@@ -77,7 +77,7 @@ TEST(TuningFile, AnErrorSaysWhereAndWhatIsExpected) {
   EXPECT_EQ(error_of("allreduce ranks 2"), "1:18: the line ends without an algorithm; there are " + kNames);
   EXPECT_EQ(error_of("reduce ring"), "1:1: unknown collective \"reduce\"; there are allreduce");
   EXPECT_EQ(error_of("allreduce ring ring"),
-            "1:16: expected one of ranks, nodes, bytes, piece, depth, radix, not \"ring\"");
+            "1:16: expected one of ranks, nodes, gpus, bytes, piece, depth, radix, not \"ring\"");
   EXPECT_EQ(error_of("allreduce ring depth 4 depth 4"), "1:24: depth is given twice");
   EXPECT_EQ(error_of("allreduce bytes 7-2 ring"), "1:17: the range \"7-2\" ends before it begins");
   EXPECT_EQ(error_of("allreduce ranks 0-2 ring"), "1:17: expected a range from 1 to 2147483647, not \"0-2\"");
