@@ -3,8 +3,12 @@
  * A handle is looked up by a small index that Open MPI keeps in it and verified by its address, so nothing but the
  * predefined object itself is ever taken for it: a duplicate made by MPI_Type_dup, a derived type or a user op is not
  * found and goes beneath. What a type is follows from its size and kind, not from its name: Fortran's INTEGER and
- * LOGICAL vary with the compiler, and types that the build lacks have size 0. */
+ * LOGICAL vary with the compiler, and types that the build lacks have size 0.
+ *
+ * The exception are the 16-bit floats of include/gpurdma_mpi.h, which MPI has not: those are known by their name, which
+ * also tells the functions of the ops that go with them. Asked only where something is not predefined. */
 #include <limits.h>
+#include <string.h>
 
 #include "mca/gpurdma_mca.h"
 
@@ -186,11 +190,39 @@ void gpurdma_mca_types_open(void) {
   add_pairs();
 }
 
+/* The word that the header begins the type's name with. */
+static int narrow_type(const char *name) {
+  if (0 == strncmp(name, "gpurdma_fp16", 12)) return GPURDMA_TYPE_FLOAT16;
+  if (0 == strncmp(name, "gpurdma_bf16", 12)) return GPURDMA_TYPE_BFLOAT16;
+  return -1;
+}
+
+/* Whether these are a type and an op of gpurdma_mpi.h. Behind the word, the type's name has the addresses of four
+ * functions, each in 12 hexadecimal digits; whoever has that function has that op. */
+static bool narrow_numbers(const ompi_op_t *op, const ompi_datatype_t *type, int *op_number, int *type_number) {
+  static const int numbers[4] = {GPURDMA_OP_SUM, GPURDMA_OP_PROD, GPURDMA_OP_MIN, GPURDMA_OP_MAX};
+  const char *name = type->name; /* an array, or from 6.0 on a pointer */
+  const int number = NULL == name || 2 != type->super.size ? -1 : narrow_type(name);
+  if (number < 0 || 12 + 4 * 12 != strlen(name) || ompi_op_is_intrinsic((ompi_op_t *)op)) return false;
+  char address[12];
+  uintptr_t rest = (uintptr_t)op->o_func.c_fn;
+  for (int digit = 11; digit >= 0; --digit, rest /= 16) address[digit] = "0123456789abcdef"[rest % 16];
+  if (0 != rest) return false;
+  for (int i = 0; i < 4; ++i) {
+    if (0 != memcmp(name + 12 + 12 * i, address, sizeof address)) continue;
+    *op_number = numbers[i];
+    *type_number = number;
+    return true;
+  }
+  return false;
+}
+
 bool gpurdma_mca_numbers(const ompi_op_t *op, const ompi_datatype_t *type, int *op_number, int *type_number) {
   const unsigned op_index = (unsigned)op->op_type;
   const unsigned type_index = (unsigned)type->d_f_to_c_index;
-  if (op_index >= OMPI_OP_NUM_OF_TYPES || ops[op_index].op != op) return false;
-  if (type_index >= kTypes || types[type_index].type != type) return false;
+  if (op_index >= OMPI_OP_NUM_OF_TYPES || ops[op_index].op != op || type_index >= kTypes ||
+      types[type_index].type != type)
+    return narrow_numbers(op, type, op_number, type_number);
   *op_number = ops[op_index].number;
   *type_number = types[type_index].number;
   return true;

@@ -21,6 +21,7 @@ const Test kTests[] = {
     {"userop", tests::userop, "user ops, commutative and not, on derived types with gaps and any lower bound"},
     {"early_free", tests::early_free, "op, type and communicator freed before the operation ends"},
     {"beneath", tests::beneath, "types that gpurdma leaves to the component beneath"},
+    {"half", tests::half, "16-bit floats: the header's types in other MPI calls, its ops with gpurdma and without"},
     {"big", tests::big, "more than 2^31 bytes, and on MPI 4 more than 2^31 elements"},
     {"sessions", tests::sessions, "MPI sessions instead of MPI_Init"},
     {"spawn", tests::spawn, "spawned processes and intercommunicators"},

@@ -1,5 +1,6 @@
-// MPI_Allreduce of every predefined op on every type it is defined for: counts around the number of ranks and beyond
-// 64 KiB, in place and not, blocking, nonblocking and persistent. All of these must give the same bits, on all ranks.
+// MPI_Allreduce of every predefined op on every type it is defined for, and of 16-bit floats: counts around the number
+// of ranks and beyond 64 KiB, in place and not, blocking, nonblocking and persistent. All of these must give the same
+// bits, on all ranks.
 //
 //   matrix [--seed N] [--brief] [--equal] [--types MPI_INT,...] [--ops MPI_SUM,...] [--counts 5,17,...]
 //   --brief: one handle per kind of element and fewer counts, for many ranks on few cores.
@@ -61,7 +62,7 @@ void run(const NamedType& type, const NamedOp& op, size_t count, std::vector<uin
       if (bytes && buffers != Buffers::apart) memcpy(out.data(), mine.data(), bytes);
       const void* from = buffers == Buffers::apart ? in.data() : buffers == Buffers::equal ? out.data() : MPI_IN_PLACE;
 
-      reduce(call, from, out.data(), (int)count, type.handle, op.handle);
+      reduce(call, from, out.data(), (int)count, type.handle, oracle::op_for(type, op));
 
       char name[200];
       snprintf(name, sizeof name, "%s of %s %s, count %zu, buffers %s", kCalls[(int)call], op.name, type.name, count,
@@ -113,10 +114,11 @@ void compare(const std::vector<uint64_t>& hashes, const std::vector<std::string>
 int tests::matrix() {
   check::start();
   const bool brief = check::flag("--brief");
-  const std::string types = check::text("--types", brief ? "MPI_INT,MPI_UINT8_T,MPI_SHORT,MPI_UNSIGNED_LONG,MPI_FLOAT,"
-                                                           "MPI_DOUBLE,MPI_LONG_DOUBLE,MPI_C_DOUBLE_COMPLEX,MPI_C_BOOL,"
-                                                           "MPI_BYTE,MPI_DOUBLE_INT,MPI_SHORT_INT,MPI_2REAL"
-                                                         : "");
+  const std::string types =
+      check::text("--types", brief ? "MPI_INT,MPI_UINT8_T,MPI_SHORT,MPI_UNSIGNED_LONG,MPI_FLOAT,"
+                                     "MPI_DOUBLE,MPI_LONG_DOUBLE,MPI_C_DOUBLE_COMPLEX,MPI_C_BOOL,"
+                                     "MPI_BYTE,MPI_DOUBLE_INT,MPI_SHORT_INT,MPI_2REAL,float16,bfloat16"
+                                   : "");
   const std::string ops = check::text("--ops"), only = check::text("--counts");
   const size_t p = check::size;
   int left_out = 0;

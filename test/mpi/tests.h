@@ -11,6 +11,7 @@ int threads();
 int userop();
 int early_free();
 int beneath();
+int half();
 int big();
 int sessions();
 int spawn();

@@ -13,7 +13,7 @@ ALL, RADIX, NODES = "allreduce", "has a radix", "follows the nodes"  # what gpur
 
 
 class Test:
-    """program: a test of mpi_tests, or f08, mpif, mpi4py, tune. active: whether gpurdma must have run something on
+    """program: a test of mpi_tests, or tune, or one in another language (FOREIGN in test/mpi/run). active: whether gpurdma must have run something on
     every rank, or nothing. expect: patterns of lines that must appear; allow: of lines that may. releases: where it
     can run.
     """
@@ -91,6 +91,9 @@ ACTIVATION = [
     Test("a negative depth", "finalize", 3, mca=gpurdma(depth=-3), active=False, expect=[r"gpurdma: .*depth"]),
 ]
 
+# Lines of the summary: one that says that something ran, and all others.
+RAN, SUMMARY = r"allreduce +\w+ +\S.* +[1-9]\d* ", [r"^(gpurdma|collective|allreduce|sent over)"]
+
 # The life of a job, and what it sees.
 LIFE = [
     Test("sessions", "sessions", 3, releases=("5.0", "6.0"), why_not="Open MPI has sessions from 5.0 on"),
@@ -101,11 +104,16 @@ LIFE = [
     Test("MPI_T", "tool", 3),
     Test("wrong arguments", "errors", 3),
     Test("memory returns", "memory", 2, "--mib 64", timeout_s=120),
-    Test("summary", "finalize", 3, mca=gpurdma(summary=1), expect=[r"allreduce +\w+ +\S.* +[1-9]\d* "],
-         allow=[r"^(gpurdma|collective|allreduce|sent over)"]),
+    Test("summary", "finalize", 3, mca=gpurdma(summary=1), expect=[RAN], allow=SUMMARY),
     Test("Fortran, mpi_f08", "f08", 3),
     Test("Fortran, mpif.h", "mpif", 3),
     Test("Python, mpi4py", "mpi4py", 3),
+    Test("16-bit floats", "half", 4),
+    Test("16-bit floats, 7 ranks", "half", 7),
+    Test("16-bit floats, beneath", "half", 4, mca={"coll": "^gpurdma"}, active=False),
+    Test("16-bit floats, Fortran", "half_f08", 3, mca=gpurdma(summary=1), expect=[RAN], allow=SUMMARY),
+    Test("16-bit floats, mpi4py", "half_mpi4py", 3, mca=gpurdma(summary=1), expect=[RAN], allow=SUMMARY),
+    Test("16-bit floats, mpi4py, beneath", "half_mpi4py", 3, mca={"coll": "^gpurdma"}, active=False),
 ]
 
 COMMUNICATORS = [

@@ -1,10 +1,13 @@
 // Every predefined op and every predefined type with the ops that MPI defines for it: C, C++ and Fortran.
 //
-// This table follows the MPI standard's own list; it is written by hand and shares nothing with the product's. MPI_CHAR
-// is no integer for the standard, but Open MPI reduces it and programs rely on it. Left out are MPI_REAL16 and
-// MPI_COMPLEX32, which go to the component beneath (beneath.cc), and MPI_REAL2, which no release that is tested offers.
+// This table follows the MPI standard's own list, with the types of gpurdma_mpi.h behind it, which have ops of their
+// own (op_for); it is written by hand and shares nothing with the product's. MPI_CHAR is no integer for the standard,
+// but Open MPI reduces it and programs rely on it. Left out are MPI_REAL16 and MPI_COMPLEX32, which go to the component
+// beneath (beneath.cc), and MPI_REAL2, which no release that is tested offers.
 #pragma once
+#include "gpurdma_mpi.h"
 #include "oracle.h"
+#include "sixteen.h"
 
 namespace oracle {
 
@@ -147,6 +150,8 @@ inline std::vector<NamedType> all_types() {
       {"MPI_2REAL", MPI_2REAL, Group::pair, elements<Pair<float, float, Real<float>>>()},
       {"MPI_2DOUBLE_PRECISION", MPI_2DOUBLE_PRECISION, Group::pair, elements<Pair<double, double, Real<double>>>()},
       {"MPI_2INTEGER", MPI_2INTEGER, Group::pair, elements<Pair<int, int, Integer<int>>>()},
+      {"float16", gpurdma_mpi_float16(), Group::real, elements<Sixteen<11>>()},
+      {"bfloat16", gpurdma_mpi_bfloat16(), Group::real, elements<Sixteen<8>>()},
   };
   return list;
 }
@@ -168,6 +173,9 @@ inline bool known(MPI_Datatype type, MPI_Op op) {
   return works;
 }
 
-inline bool offered(const NamedType& type, const NamedOp& op) { return known(type.handle, op.handle); }
+// The op to hand to MPI with a type.
+inline MPI_Op op_for(const NamedType& type, const NamedOp& op) { return gpurdma_mpi_op(op.handle, type.handle); }
+
+inline bool offered(const NamedType& type, const NamedOp& op) { return known(type.handle, op_for(type, op)); }
 
 }  // namespace oracle
