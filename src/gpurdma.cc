@@ -42,6 +42,17 @@ Placer::Rules placing(const gpurdma_settings_t& settings) {
   return rules;
 }
 
+Stager::Direct direct(const gpurdma_settings_t& settings) {
+  switch (settings.gpu_path) {
+    case GPURDMA_GPU_PATH_DIRECT:
+      return Stager::Direct::always;
+    case GPURDMA_GPU_PATH_STAGED:
+      return Stager::Direct::never;
+    default:
+      return Stager::Direct::over_rdma;
+  }
+}
+
 }  // namespace
 
 gpurdma_runtime::gpurdma_runtime(const gpurdma_settings_t& settings, const gpurdma_host_t& host)
@@ -54,7 +65,7 @@ gpurdma_runtime::gpurdma_runtime(const gpurdma_settings_t& settings, const gpurd
           transport, counters, {settings.deadline_s, settings.stall_warning_s, SIZE_MAX},
           {[](void* context) { static_cast<gpurdma_runtime*>(context)->host.progress(); },
            [](void* context, const Plan& plan) { static_cast<gpurdma_runtime*>(context)->plans.release(&plan); }, this},
-          gpus.get(), placing(settings)) {}
+          gpus.get(), placing(settings), direct(settings)) {}
 
 namespace {
 

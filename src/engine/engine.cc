@@ -14,7 +14,7 @@ constexpr size_t kKeptEarly = size_t(4) << 20;
 }  // namespace
 
 Engine::Engine(Transport& transport, Counters& counters, const Limits& limits, const Host& host, Gpus* gpus,
-               const Placer::Rules& rules)
+               const Placer::Rules& rules, Stager::Direct direct)
     : transport_(transport),
       counters_(counters),
       limits_(limits),
@@ -24,7 +24,7 @@ Engine::Engine(Transport& transport, Counters& counters, const Limits& limits, c
       mailbox_(early_),
       gpus_(gpus),
       placer_(gpus, scratch_, rules),
-      stager_(gpus, transport, scratch_, counters, *this),
+      stager_(gpus, transport, scratch_, counters, *this, direct),
       means_{transport, mailbox_, counters, gpus, stager_, *this} {
   transport_.attach(this);
 }

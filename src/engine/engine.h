@@ -44,7 +44,7 @@ class Engine final : public Inbox, public GpuInbox, public Stager::Listener {
 
   // gpus: may be nullptr.
   Engine(Transport& transport, Counters& counters, const Limits& limits, const Host& host, Gpus* gpus = nullptr,
-         const Placer::Rules& rules = Placer::Rules());
+         const Placer::Rules& rules = Placer::Rules(), Stager::Direct direct = Stager::Direct::over_rdma);
   ~Engine();
 
   void lock() { lock_.lock(); }

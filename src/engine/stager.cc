@@ -6,8 +6,13 @@
 
 namespace gpurdma {
 
+bool Stager::goes_directly(PeerId peer, size_t bytes) const {
+  return direct_ != Direct::never && bytes > Transport::kInline && transport_.takes_gpu_memory(peer) &&
+         (direct_ == Direct::always || transport_.path(peer) == Path::rdma);
+}
+
 Status Stager::send(GpuId gpu, PeerId peer, const Header& header, const void* data, size_t bytes, Token token) {
-  Load* load = take(gpu, bytes, token);
+  Load* load = take(gpu, bytes, goes_directly(peer, bytes), token);
   if (!load) return Status::no_memory;
   load->peer = peer;
   load->header = header;
@@ -18,7 +23,8 @@ Status Stager::send(GpuId gpu, PeerId peer, const Header& header, const void* da
 }
 
 Status Stager::receive(GpuId gpu, const Payload& payload, void* data, Token token) {
-  Load* load = take(gpu, payload.bytes, token);
+  const bool device = payload.offer && direct_ != Direct::never && transport_.takes_gpu_memory(payload.offer);
+  Load* load = take(gpu, payload.bytes, device, token);
   if (!load) {
     if (payload.offer) transport_.refuse(payload.offer);
     return Status::no_memory;
@@ -28,7 +34,7 @@ Status Stager::receive(GpuId gpu, const Payload& payload, void* data, Token toke
     std::memcpy(load->piece, payload.data, payload.bytes);
   } else {
     load->stage = Stage::fetching;
-    const auto fetched = transport_.fetch(payload.offer, load->piece, load->bytes, kMark | load->index);
+    const Transport::Sent fetched = fetch(*load, payload.offer);
     if (fetched == Transport::Sent::pending) return Status::ok;
     if (fetched == Transport::Sent::failed) {
       give(*load);
@@ -40,6 +46,12 @@ Status Stager::receive(GpuId gpu, const Payload& payload, void* data, Token toke
   return status;
 }
 
+Transport::Sent Stager::fetch(Load& load, void* offer) {
+  const Token token = kMark | load.index;
+  return load.kind == Kind::device ? transport_.fetch_to_gpu(offer, load.piece, load.bytes, token)
+                                   : transport_.fetch(offer, load.piece, load.bytes, token);
+}
+
 Status Stager::copy_in(Load& load) {
   load.stage = Stage::copying_in;
   count(load);
@@ -49,7 +61,9 @@ Status Stager::copy_in(Load& load) {
 void Stager::transmit(Load& load) {
   load.stage = Stage::sending;
   count(load);
-  switch (transport_.send(load.peer, load.header, load.piece, load.bytes, kMark | load.index)) {
+  const Token token = kMark | load.index;
+  switch (load.kind == Kind::device ? transport_.send_from_gpu(load.peer, load.header, load.piece, load.bytes, token)
+                                    : transport_.send(load.peer, load.header, load.piece, load.bytes, token)) {
     case Transport::Sent::done:
       return end(load, Status::ok);
     case Transport::Sent::pending:
@@ -93,10 +107,17 @@ void Stager::end(Load& load, Status status) {
 
 void Stager::count(const Load& load) { counters_.add(GpuCount::staged_messages, GpuCount::staged_bytes, load.bytes); }
 
-Stager::Load* Stager::take(GpuId gpu, size_t bytes, Token token) {
-  void* piece = gpus_->take_pinned(bytes);
-  const bool pinned = piece != nullptr;
-  if (!piece) piece = pageable_.take(bytes);
+Stager::Load* Stager::take(GpuId gpu, size_t bytes, bool device, Token token) {
+  Kind kind = Kind::device;
+  void* piece = device ? gpus_->take(gpu, bytes) : nullptr;
+  if (!piece) {
+    kind = Kind::pinned;
+    piece = gpus_->take_pinned(bytes);
+  }
+  if (!piece) {
+    kind = Kind::pageable;
+    piece = pageable_.take(bytes);
+  }
   if (!piece) return nullptr;
   if (!free_) {
     loads_.emplace_back();
@@ -108,16 +129,22 @@ Stager::Load* Stager::take(GpuId gpu, size_t bytes, Token token) {
   load->gpu = gpu;
   load->token = token;
   load->piece = piece;
-  load->pinned = pinned;
+  load->kind = kind;
   load->bytes = bytes;
   return load;
 }
 
 void Stager::give(Load& load) {
-  if (load.pinned)
-    gpus_->give_pinned(load.piece, load.bytes);
-  else
-    pageable_.give(load.piece, load.bytes);
+  switch (load.kind) {
+    case Kind::device:
+      gpus_->give(load.gpu, load.piece, load.bytes);
+      break;
+    case Kind::pinned:
+      gpus_->give_pinned(load.piece, load.bytes);
+      break;
+    case Kind::pageable:
+      pageable_.give(load.piece, load.bytes);
+  }
   load.next = free_;
   free_ = &load;
 }

@@ -153,6 +153,15 @@ Transport::Sent Router::send(PeerId id, const Header& header, const void* data, 
   return send(peers_[id], {header, data, bytes, token});
 }
 
+bool Router::takes_gpu_memory(PeerId id) const {
+  return can_use_ucx(peers_[id]) && ucx_.takes_gpu_memory(peers_[id].ucx);
+}
+
+Transport::Sent Router::send_from_gpu(PeerId id, const Header& header, const void* data, size_t bytes, Token token) {
+  if (peers_[id].lost) return Sent::failed;
+  return send(peers_[id], {header, data, bytes, token, true});
+}
+
 Transport::Sent Router::send(Peer& peer, const Message& message) {
   const Tried tried = peer.queue.empty() ? try_to_send(peer, message, false) : Tried::no_room;
   if (tried == Tried::done) return Sent::done;
@@ -167,7 +176,7 @@ Transport::Sent Router::send(Peer& peer, const Message& message) {
 // Hands a message to the best channel that takes it. may_connect: opens an endpoint of UCX's, which cannot be done
 // inside its callbacks.
 Router::Tried Router::try_to_send(Peer& peer, const Message& m, bool may_connect) {
-  if (peer.arena.is_open()) {
+  if (peer.arena.is_open() && !m.in_gpu) {
     if (char* place = peer.arena.place(m.bytes)) {
       copy_for_peer(place, m.data, m.bytes);
       peer.arena.commit(m.header, m.bytes);
@@ -202,7 +211,8 @@ Router::Tried Router::offer(Peer& peer, const Message& m) {
 }
 
 Router::Tried Router::send_over_ucx(Peer& peer, const Message& m) {
-  switch (ucx_.send(peer.ucx, m.header, m.data, m.bytes, m.token)) {
+  switch (m.in_gpu ? ucx_.send_from_gpu(peer.ucx, m.header, m.data, m.bytes, m.token)
+                   : ucx_.send(peer.ucx, m.header, m.data, m.bytes, m.token)) {
     case Sent::done:
       return Tried::done;
     case Sent::pending:
@@ -295,6 +305,12 @@ Transport::Sent Router::fetch(void* offer, void* data, size_t bytes, Token token
     GPURDMA_LOG(error, "reading %zu bytes of process %u failed: %s", bytes, peer.process.pid, std::strerror(error));
   say_taken(taking);
   return error == 0 ? Sent::done : Sent::failed;
+}
+
+bool Router::takes_gpu_memory(void* offer) const { return !SingleCopy::taking(offer) && ucx_.takes_gpu_memory(offer); }
+
+Transport::Sent Router::fetch_to_gpu(void* offer, void* data, size_t bytes, Token token) {
+  return ucx_.fetch_to_gpu(offer, data, bytes, token);
 }
 
 void Router::refuse(void* offer) {

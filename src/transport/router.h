@@ -29,6 +29,10 @@ class Router final : public Transport {
   Status connect(Span<const char> address, PeerId* peer) override;
   Path path(PeerId peer) const override { return peers_[peer].path; }
   Sent send(PeerId peer, const Header& header, const void* data, size_t bytes, Token token) override;
+  bool takes_gpu_memory(PeerId peer) const override;
+  Sent send_from_gpu(PeerId peer, const Header& header, const void* data, size_t bytes, Token token) override;
+  bool takes_gpu_memory(void* offer) const override;
+  Sent fetch_to_gpu(void* offer, void* data, size_t bytes, Token token) override;
   void* reserve(PeerId peer, size_t bytes) override;
   void commit(PeerId peer, const Header& header, size_t bytes) override { peers_[peer].arena.commit(header, bytes); }
   Sent fetch(void* offer, void* data, size_t bytes, Token token) override;
@@ -47,6 +51,7 @@ class Router final : public Transport {
     const void* data;
     size_t bytes;
     Token token;
+    bool in_gpu = false;  // where data lies: UCX alone takes it
   };
   enum class Tried { done, pending, failed, no_room };
   struct Peer {

@@ -81,6 +81,15 @@ class Transport {
   // Declines an offered payload; the sender's send completes as if it had arrived.
   virtual void refuse(void* offer) = 0;
 
+  // The same with memory of a GPU, which the CPU cannot touch, where the transport takes that: for all messages to a
+  // peer, and for an offer.
+  virtual bool takes_gpu_memory(PeerId) const { return false; }
+  virtual Sent send_from_gpu(PeerId, const Header&, const void* /*data*/, size_t /*bytes*/, Token) {
+    return Sent::failed;
+  }
+  virtual bool takes_gpu_memory(void* /*offer*/) const { return false; }
+  virtual Sent fetch_to_gpu(void* /*offer*/, void* /*data*/, size_t /*bytes*/, Token) { return Sent::failed; }
+
   // Moves messages on; returns how many events there were. Never waits.
   virtual int progress() = 0;
   // Looks whether peers still live, where the network itself does not tell; slow, for a caller that has waited long.

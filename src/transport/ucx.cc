@@ -195,6 +195,16 @@ Header UcxTransport::ShortHeader::unpack() const {
 }
 
 Transport::Sent UcxTransport::send(PeerId peer, const Header& header, const void* data, size_t bytes, Token token) {
+  return send(peer, header, data, bytes, token, UCS_MEMORY_TYPE_HOST);
+}
+
+Transport::Sent UcxTransport::send_from_gpu(PeerId peer, const Header& header, const void* data, size_t bytes,
+                                            Token token) {
+  return send(peer, header, data, bytes, token, UCS_MEMORY_TYPE_CUDA);
+}
+
+Transport::Sent UcxTransport::send(PeerId peer, const Header& header, const void* data, size_t bytes, Token token,
+                                   ucs_memory_type_t memory) {
   const Endpoint& endpoint = endpoints_[peer];
   if (endpoint.lost) return Sent::failed;
   Flight* flight = free_flight();
@@ -202,6 +212,7 @@ Transport::Sent UcxTransport::send(PeerId peer, const Header& header, const void
   flight->peer = peer;
   flight->data = data;
   flight->bytes = bytes;
+  flight->memory = memory;
   flight->is_short = flight->short_header.pack(header);
   if (!flight->is_short) flight->header = header;
   if (inside_ && endpoint.path == Path::tcp) {
@@ -227,7 +238,7 @@ ucs_status_ptr_t UcxTransport::post(Flight& flight) {
                        UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   param.cb.send = on_sent;
   param.user_data = &flight;
-  param.memory_type = UCS_MEMORY_TYPE_HOST;
+  param.memory_type = flight.memory;
   param.flags = flight.bytes <= eager ? unsigned(UCP_AM_SEND_FLAG_EAGER) : 0u;
   const void* header = flight.is_short ? static_cast<const void*>(&flight.short_header) : &flight.header;
   const size_t header_bytes = flight.is_short ? sizeof flight.short_header : sizeof flight.header;
@@ -293,13 +304,21 @@ ucs_status_t UcxTransport::on_message(void* transport, const void* header_at, si
 }
 
 Transport::Sent UcxTransport::fetch(void* offer, void* data, size_t bytes, Token token) {
+  return fetch(offer, data, bytes, token, UCS_MEMORY_TYPE_HOST);
+}
+
+Transport::Sent UcxTransport::fetch_to_gpu(void* offer, void* data, size_t bytes, Token token) {
+  return fetch(offer, data, bytes, token, UCS_MEMORY_TYPE_CUDA);
+}
+
+Transport::Sent UcxTransport::fetch(void* offer, void* data, size_t bytes, Token token, ucs_memory_type_t memory) {
   Flight* flight = free_flight();
   flight->token = token;
   ucp_request_param_t param;
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   param.cb.recv_am = on_fetched;
   param.user_data = flight;
-  param.memory_type = UCS_MEMORY_TYPE_HOST;
+  param.memory_type = memory;
   const ucs_status_ptr_t request = ucp_am_recv_data_nbx(worker_.get(), offer, data, bytes, &param);
   if (request == nullptr) return Sent::done;
   if (UCS_PTR_IS_ERR(request)) {

@@ -25,6 +25,10 @@ class UcxTransport final : public Transport {
   Path path(PeerId peer) const override { return endpoints_[peer].path; }
   Sent send(PeerId peer, const Header& header, const void* data, size_t bytes, Token token) override;
   Sent fetch(void* offer, void* data, size_t bytes, Token token) override;
+  bool takes_gpu_memory(PeerId) const override { return worker_.knows_gpu_memory(); }
+  Sent send_from_gpu(PeerId peer, const Header& header, const void* data, size_t bytes, Token token) override;
+  bool takes_gpu_memory(void*) const override { return worker_.knows_gpu_memory(); }
+  Sent fetch_to_gpu(void* offer, void* data, size_t bytes, Token token) override;
   void* reserve(PeerId, size_t) override { return nullptr; }  // UCX has slots of its own
   void commit(PeerId, const Header&, size_t) override {}
   void refuse(void* offer) override;
@@ -59,6 +63,7 @@ class UcxTransport final : public Transport {
     PeerId peer;
     const void* data;
     size_t bytes;
+    ucs_memory_type_t memory;
     bool is_short;
     ShortHeader short_header;
     Header header;  // where it does not fit the short one
@@ -68,6 +73,8 @@ class UcxTransport final : public Transport {
   ucs_status_t open(Endpoint& endpoint, const ucp_address_t* address);
   void say_tcp(const Endpoint& endpoint);
   Flight* free_flight();
+  Sent send(PeerId peer, const Header& header, const void* data, size_t bytes, Token token, ucs_memory_type_t memory);
+  Sent fetch(void* offer, void* data, size_t bytes, Token token, ucs_memory_type_t memory);
   ucs_status_ptr_t post(Flight& flight);
   void defer(Flight* flight);
   void send_deferred();

@@ -105,6 +105,10 @@ Status UcxWorker::start() {
     ucp_config_release(config);
   }
   if (status == UCS_OK) {
+    ucp_context_attr_t attributes{};
+    attributes.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
+    knows_gpu_memory_ = ucp_context_query(context_, &attributes) == UCS_OK &&
+                        (attributes.memory_types >> UCS_MEMORY_TYPE_CUDA & 1) != 0;
     ucp_worker_params_t params{};
     params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
     params.thread_mode = UCS_THREAD_MODE_SERIALIZED;

@@ -23,10 +23,13 @@ class UcxWorker {
   Status start();
   bool started() const { return worker_ != nullptr; }
   ucp_worker_h get() const { return worker_; }
+  // UCX was built with CUDA, and found a driver that was in use when start() was called.
+  bool knows_gpu_memory() const { return knows_gpu_memory_; }
 
  private:
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
+  bool knows_gpu_memory_ = false;
 };
 
 // The slowest path that UCX chose for messages on the endpoint.

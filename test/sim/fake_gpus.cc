@@ -7,8 +7,6 @@
 namespace gpurdma::sim {
 namespace {
 
-constexpr uintptr_t kAway = uintptr_t(1) << 62;  // no address that a CPU knows
-
 bool is_away(const void* address) { return (reinterpret_cast<uintptr_t>(address) & kAway) != 0; }
 
 }  // namespace
@@ -76,7 +74,7 @@ void* FakeGpus::usable(GpuId gpu, const void* address, size_t bytes, bool any_ho
   const Block* block = find(address, bytes);
   if (is_away(address) ? !block || (block->gpu != gpu && !any_host) : !block && !any_host)
     network_.complain("a GPU was given memory that it cannot use");
-  return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(address) & ~kAway);
+  return real_address(address);
 }
 
 // ---- work ----

@@ -40,6 +40,12 @@ struct Behaviour {
 
 class Network;
 
+// GPU memory is known by addresses that no CPU can use, this far from where it really is.
+constexpr uintptr_t kAway = uintptr_t(1) << 62;
+inline void* real_address(const void* address) {
+  return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(address) & ~kAway);
+}
+
 class Port final : public Transport {
  public:
   Port(Network& network, int rank);
@@ -52,11 +58,21 @@ class Port final : public Transport {
   void* reserve(PeerId peer, size_t bytes) override;
   void commit(PeerId peer, const Header& header, size_t bytes) override;
   Sent fetch(void* offer, void* data, size_t bytes, Token token) override;
+  bool takes_gpu_memory(PeerId) const override { return gpu_memory_; }
+  Sent send_from_gpu(PeerId peer, const Header& header, const void* data, size_t bytes, Token token) override {
+    return send(peer, header, real_address(data), bytes, token);
+  }
+  bool takes_gpu_memory(void*) const override { return gpu_memory_; }
+  Sent fetch_to_gpu(void* offer, void* data, size_t bytes, Token token) override {
+    return fetch(offer, real_address(data), bytes, token);
+  }
   void refuse(void* offer) override;
   int progress() override;
   void check_peers() override {}
   void abandon(PeerId peer) override;
 
+  // From now on it takes memory of GPUs.
+  void learn_gpu_memory() { gpu_memory_ = true; }
   // A port that gives no address and reaches nobody.
   void disable() { able_ = false; }
   // Every peer is lost at once.
@@ -90,7 +106,7 @@ class Port final : public Transport {
   Network& network_;
   const int rank_;
   Inbox* inbox_ = nullptr;
-  bool able_ = true;
+  bool able_ = true, gpu_memory_ = false;
   std::vector<Peer> peers_;          // by PeerId
   std::vector<MessagePtr> sending_;  // whose ends the engine waits for
   std::vector<MessagePtr> offers_;   // to us: until fetched, or refused

@@ -46,7 +46,9 @@ void World::make_ranks() {
     rules.mirror_always = random_.percent(10);
     rules.mirror_up_to = random_.one_of(std::vector<size_t>{0, 1000, 50000});
     rank(r).engine =
-        std::make_unique<Engine>(network_.port(r), rank(r).counters, limits, host, rank(r).gpus.get(), rules);
+        std::make_unique<Engine>(network_.port(r), rank(r).counters, limits, host, rank(r).gpus.get(), rules,
+                                 random_.percent(50) ? Stager::Direct::always : Stager::Direct::over_rdma);
+    if (random_.percent(50)) network_.port(r).learn_gpu_memory();
     rank(r).persistent.resize(case_.comms.size());
   }
   if (case_.fault == Fault::unable) network_.port(case_.victim).disable();

@@ -33,8 +33,8 @@ class CapturedLog {
 // What a run without an engine needs, where no GPU has a part.
 struct NoGpus final : GpuInbox, Stager::Listener {
   NoGpus(Transport& transport, Mailbox& mailbox, Memory& memory)
-      : stager(nullptr, transport, memory, counters, *this), means{transport, mailbox, counters,
-                                                                   nullptr,   stager,  *this} {}
+      : stager(nullptr, transport, memory, counters, *this, Stager::Direct::never), means{transport, mailbox, counters,
+                                                                                          nullptr,   stager,  *this} {}
   void worked(GpuToken, Status) override { ADD_FAILURE(); }
   void carried(Token, Status) override { ADD_FAILURE(); }
   Counters counters;
