@@ -105,7 +105,12 @@ void Stager::end(Load& load, Status status) {
   listener_.carried(token, status);
 }
 
-void Stager::count(const Load& load) { counters_.add(GpuCount::staged_messages, GpuCount::staged_bytes, load.bytes); }
+void Stager::count(const Load& load) {
+  if (load.kind == Kind::device)
+    counters_.add(GpuCount::direct_messages, GpuCount::direct_bytes, load.bytes);
+  else
+    counters_.add(GpuCount::staged_messages, GpuCount::staged_bytes, load.bytes);
+}
 
 Stager::Load* Stager::take(GpuId gpu, size_t bytes, bool device, Token token) {
   Kind kind = Kind::device;

@@ -443,7 +443,7 @@ TEST(Receiving, FetchesAnOfferToItsPlace) {
     Ints values(kBulk, 7);
     rig.offer(1, 0, values);
     ASSERT_EQ(rig.transport.fetched.size(), 1u);
-    EXPECT_EQ(rig.transport.fetched[0].into, rig.output.data() + 3);
+    EXPECT_EQ(rig.transport.fetched[0].data, rig.output.data() + 3);
     if (result == Sent::pending) {
       EXPECT_EQ(rig.ended(), Status::unsupported);
       std::copy(values.begin(), values.end(), rig.output.begin() + 3);

@@ -16,12 +16,14 @@ class ScriptedTransport final : public Transport {
     const void* data;
     size_t bytes;
     Token token;
+    bool from_gpu = false;
   };
   struct Fetching {
     void* offer;
-    void* into;
+    void* data;
     size_t bytes;
     Token token;
+    bool to_gpu = false;
   };
 
   // What the engine asked for.
@@ -32,6 +34,7 @@ class ScriptedTransport final : public Transport {
   int peer_checks = 0;
   // How it is answered. Offers are pointers to the payload.
   Sent send_result = Sent::done, fetch_result = Sent::done;
+  bool takes_gpus = false;
   Status address_result = Status::ok, connect_result = Status::ok;
   std::vector<int32_t> slot;  // for messages that are reserved; empty: there is none
   int reservations = 0;
@@ -64,6 +67,17 @@ class ScriptedTransport final : public Transport {
     fetched.push_back({offer, data, bytes, token});
     if (fetch_result == Sent::done) std::memcpy(data, offer, bytes);
     return fetch_result;
+  }
+  bool takes_gpu_memory(PeerId) const override { return takes_gpus; }
+  Sent send_from_gpu(PeerId peer, const Header& header, const void* data, size_t bytes, Token token) override {
+    sent.push_back({peer, header, data, bytes, token, true});
+    return send_result;
+  }
+  bool takes_gpu_memory(void*) const override { return takes_gpus; }
+  Sent fetch_to_gpu(void* offer, void* data, size_t bytes, Token token) override {
+    const Sent result = fetch(offer, data, bytes, token);
+    fetched.back().to_gpu = true;
+    return result;
   }
   void refuse(void* offer) override { refused.push_back(offer); }
   int progress() override { return on_progress ? on_progress() : 0; }
