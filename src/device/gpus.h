@@ -51,8 +51,8 @@ class Gpus {
   // nothing to wait for, and worked() does not follow. A failure comes as *status, and is logged.
   virtual bool enter(GpuId gpu, GpuInbox* inbox, GpuToken token, Status* status) = 0;
 
-  // Whether the GPU itself can reduce these: it has a kernel for it. At the entry of a call, also before enter(): starts
-  // what the first use of that gpu needs.
+  // Whether the GPU itself can reduce these: it has a kernel for it. At the entry of a call, also before enter():
+  // starts what the first use of that gpu needs.
   virtual bool reduces(GpuId gpu, Op op, Type type) = 0;
 
   // Asks for a copy. dst and src: memory of `gpu`, of another, or of the host, pinned or not; pageable memory passes

@@ -15,6 +15,7 @@ struct ReduceTask {
 };
 
 constexpr int kTasksPerLaunch = 16;
+constexpr int kThreadsPerBlock = 512;  // at most
 
 struct ReduceArgs {
   ReduceTask tasks[kTasksPerLaunch];

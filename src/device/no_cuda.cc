@@ -1,0 +1,8 @@
+// For builds without the CUDA toolkit.
+#include "device/gpus.h"
+
+namespace gpurdma {
+
+std::unique_ptr<Gpus> open_gpus(const GpuSettings&) { return nullptr; }
+
+}  // namespace gpurdma
