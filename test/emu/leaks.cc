@@ -10,7 +10,9 @@
 #include "emu/event.h"
 #include "emu/memory.h"
 #include "emu/module.h"
+#include "emu/pool.h"
 #include "emu/stream.h"
+#include "emu/virtual.h"
 
 namespace emu {
 
@@ -26,7 +28,12 @@ int leaks() {
   const struct {
     const char* what;
     size_t count;
-  } rows[] = {{"streams", living_streams().size()}, {"events", living_events()}, {"modules", living_modules()}};
+  } rows[] = {{"streams", living_streams().size()},
+              {"events", living_events()},
+              {"modules", living_modules()},
+              {"memory pools", living_pools()},
+              {"reserved address ranges", living_reservations()},
+              {"memory handles that are mapped nowhere", living_chunks()}};
   for (const auto& row : rows) {
     if (row.count == 0) continue;
     fprintf(stderr, "emulated CUDA driver: left at exit: %zu %s\n", row.count, row.what);

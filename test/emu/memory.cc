@@ -78,6 +78,9 @@ Place place_of(uintptr_t address, size_t bytes, const char* function, CUresult* 
     return place;
   }
   place.data = place.memory->alias + (address - place.memory->address);
+  if (place.memory->accessible == 0)
+    *result =
+        misuse(CUDA_ERROR_INVALID_VALUE, "%s: nobody was given access to %s", function, describe(address).c_str());
   // Chunks of one reservation follow each other, also where the emulator reaches them.
   const Memory* last = place.memory.get();
   const uintptr_t end = address + bytes;
@@ -148,21 +151,25 @@ CUresult allocate(Memory::Kind kind, size_t bytes, int device, Context* context,
 
 void free_memory(const std::shared_ptr<Memory>& memory) {
   remove_memory(*memory);
-  const size_t bytes = whole_pages(memory->bytes);
-  switch (memory->kind) {
+  give_back(*memory);
+}
+
+void give_back(const Memory& memory) {
+  const size_t bytes = whole_pages(memory.bytes);
+  switch (memory.kind) {
     case Memory::Kind::managed:
-      if (!driver().settings.reachable) mprotect(reinterpret_cast<void*>(memory->address), bytes, PROT_NONE);
+      if (!driver().settings.reachable) mprotect(reinterpret_cast<void*>(memory.address), bytes, PROT_NONE);
       [[fallthrough]];
     case Memory::Kind::device:
     case Memory::Kind::pool:
-      give_pages(memory->device, memory->offset, memory->bytes);
+      give_pages(memory.device, memory.offset, memory.bytes);
       break;
     case Memory::Kind::pinned:
-      munmap(memory->alias, bytes);
+      munmap(memory.alias, bytes);
       break;
     case Memory::Kind::imported:
-      munmap(memory->alias, bytes);
-      munmap(reinterpret_cast<void*>(memory->address), bytes);
+      munmap(memory.alias, bytes);
+      munmap(reinterpret_cast<void*>(memory.address), bytes);
       break;
     case Memory::Kind::registered:
     case Memory::Kind::mapped:

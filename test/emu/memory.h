@@ -49,8 +49,9 @@ bool take_pages(int device, size_t bytes, size_t* offset);
 void give_pages(int device, size_t offset, size_t bytes);
 // Memory of a device where the arena shows it: of cuMemAlloc, managed, of a pool.
 CUresult allocate(Memory::Kind kind, size_t bytes, int device, Context* context, std::shared_ptr<Memory>* memory);
-// Takes the memory out of the table and gives back what it stands on.
+// Takes the memory out of the table, and gives back what it stands on; and the second alone.
 void free_memory(const std::shared_ptr<Memory>& memory);
+void give_back(const Memory& memory);
 
 // Takes all memory of a context that ends.
 void end_memory(Context* context);

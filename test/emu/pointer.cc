@@ -3,6 +3,7 @@
 
 #include "emu/context.h"
 #include "emu/memory.h"
+#include "emu/virtual.h"
 
 namespace emu {
 
