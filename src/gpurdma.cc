@@ -254,6 +254,8 @@ void gpurdma_comm_destroy(gpurdma_comm_t* comm) {
     const Hold hold(*comm->runtime);
     comm->runtime->engine.free_communicator(comm->comm);
     comm->layout.reset();
+    // Here, since to give memory of a GPU back is to wait for what the application runs there.
+    if (comm->runtime->gpus) comm->runtime->gpus->trim();
   }
   delete comm;
 }

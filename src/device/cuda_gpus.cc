@@ -216,6 +216,8 @@ void CudaGpus::release(void* chunk, size_t bytes) {
   unpin(gpu->driver(), chunk, bytes, entered.result() == CUDA_SUCCESS);
 }
 
+const bool kHasCuda = true;
+
 std::unique_ptr<Gpus> open_gpus(const GpuSettings& settings) {
   if (!gpu_present(settings.presence)) return nullptr;
   return std::make_unique<CudaGpus>(settings);

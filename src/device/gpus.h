@@ -75,7 +75,8 @@ class Gpus {
   virtual void give_pinned(void* block, size_t bytes) = 0;
   virtual void* take(GpuId gpu, size_t bytes) = 0;
   virtual void give(GpuId gpu, void* block, size_t bytes) = 0;
-  // Gives memory back to the system that has not been used for a while; called now and then.
+  // Gives memory back to the system that was not used since the last call. That waits for what the application runs on
+  // the GPU.
   virtual void trim() = 0;
 };
 
@@ -87,6 +88,9 @@ struct GpuSettings {
   bool waits_for_default_stream = true;
   bool kernels = true;  // false: nothing is reduced on GPUs
 };
+
+// This build can work on memory of GPUs.
+extern const bool kHasCuda;
 
 // Whether this machine has a GPU that this process could use, by its device nodes: asking the driver would freeze
 // CUDA_VISIBLE_DEVICES and break fork.

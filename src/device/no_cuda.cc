@@ -3,6 +3,8 @@
 
 namespace gpurdma {
 
+const bool kHasCuda = false;
+
 std::unique_ptr<Gpus> open_gpus(const GpuSettings&) { return nullptr; }
 
 }  // namespace gpurdma
