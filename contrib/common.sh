@@ -131,11 +131,17 @@ autogen() {
 
 # component_environment PREFIX: prints the settings, in the form of env(1), that tell Open MPI of a component which
 # `make install` put below a private prefix. The module file does the same.
-component_environment() {
-  local plugins=$1/lib/openmpi-plugins
+component_environment() { plugin_environment "$1/lib/openmpi-plugins"; }
+
+# plugin_environment DIR: the same for a component that lies in DIR.
+plugin_environment() {
+  local plugins=$1
   case $(openmpi_release) in
     4.1) echo "OMPI_MCA_mca_base_component_path=SYS_DEFAULT:$plugins:USER_DEFAULT" ;;
     5.0) echo "OMPI_MCA_mca_base_component_path=$plugins PMIX_MCA_mca_base_component_show_load_errors=none" ;;
     *) echo "OMPI_MCA_mca_base_component_path=$plugins:$(ompi_info --parsable --path pkglibdir | cut -d : -f 3)" ;;
   esac
 }
+
+# can_emulate BUILD_DIR: whether it has what the software CUDA driver and its runtime library are built with.
+can_emulate() { grep -q '^CUDA_RUNTIME = yes$' "$1/Makefile"; }
