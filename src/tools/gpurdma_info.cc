@@ -13,6 +13,7 @@
 #include "coll/node_spec.h"
 #include "coll/selection.h"
 #include "coll/tuning_file.h"
+#include "device/gpus.h"
 #include "plan/chain.h"
 #include "plan/print.h"
 #include "reduce/types.h"
@@ -27,7 +28,7 @@ constexpr size_t kMostCount = size_t{1} << 48;
 
 struct Arguments {
   std::string command, collective, file;  // command: without its dashes
-  size_t ranks = 0, count = 0, piece = 0, depth = 0, radix = 0;
+  size_t ranks = 0, count = 0, piece = 0, depth = 0, radix = 0, gpus = 0;
   long rank = -1;  // all
   std::string algorithm = "auto", type = "float32";
   NodeSpec nodes;
@@ -99,6 +100,8 @@ Arguments parse(int argc, char** argv) {
       arguments.depth = number(option, value(), 1, 1024);
     } else if (option == "--radix") {
       arguments.radix = number(option, value(), 2, kMostRadix);
+    } else if (option == "--gpus") {
+      arguments.gpus = number(option, value(), 0, kMostRanks);
     } else if (option == "--nodes") {
       const char* words = value();
       if (!NodeSpec::parse(words, &arguments.nodes)) {
@@ -154,7 +157,9 @@ Choice choose(const Arguments& arguments, Collective collective, int nodes, size
       refuse("--algorithm " + arguments.algorithm + ": cannot run among " + std::to_string(ranks) + " ranks");
     }
   }
-  return select(builtin_tuning(), {collective, ranks, nodes, arguments.count * element_bytes, element_bytes}, forced);
+  return select(builtin_tuning(),
+                {collective, ranks, nodes, arguments.count * element_bytes, element_bytes, int(arguments.gpus)},
+                forced);
 }
 
 int show_plan(const Arguments& arguments) {
@@ -246,7 +251,8 @@ int show_tuning(const Arguments& arguments) {
 }
 
 int show_version(const Arguments&) {
-  std::printf("gpurdma %s\n", GPURDMA_VERSION);
+  std::printf("gpurdma %s\nmemory of GPUs: %s\n", GPURDMA_VERSION,
+              kHasCuda ? "supported" : "not supported, this build was made without CUDA");
   return 0;
 }
 
@@ -265,6 +271,7 @@ int show_help(const Arguments&) {
       --radix N           partners of a step plus one, of algorithms that have a radix
       --nodes SPEC        where the ranks are: N (blocks of N), N,M,... (blocks of these sizes, the last one repeated),
                           %%N (rank modulo N); all on one node unless given
+      --gpus N            ranks that could use a GPU, which the table asks for; none unless given
       --type TYPE         element type, float32 unless given
       --in-place          the contribution is in the output
       --rank R            only this rank
