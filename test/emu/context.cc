@@ -265,7 +265,7 @@ extern "C" CUresult emu_cuDevicePrimaryCtxReset_v2(CUdevice device) {
     Device& state = driver().devices[device];
     if (state.primary_users == 0) return CUDA_SUCCESS;
     end_context(state.primary, lock);
-    state.primary_users = 0;
+    begin_context(state.primary);  // it stays retained
     return CUDA_SUCCESS;
   });
 }

@@ -15,7 +15,11 @@ struct Range {
 };
 
 // Of the allocation; of mapped memory, of the whole reservation.
-Range range_of(const Memory& memory) { return {memory.address, memory.bytes}; }
+Range range_of(const Memory& memory) {
+  Range range = {memory.address, memory.bytes};
+  if (memory.kind == Memory::Kind::mapped) reservation_of(memory, &range.address, &range.bytes);
+  return range;
+}
 
 template <typename T>
 void put(void* data, T value) {
