@@ -149,13 +149,14 @@ extern "C" CUresult emu_cuCtxGetDevice_v2(CUdevice* device, CUcontext handle) {
   });
 }
 
+// Asked by those who want to know whether a context still is what it was, so that a destroyed one is no misuse.
 extern "C" CUresult emu_cuCtxGetId(CUcontext handle, unsigned long long* id) {
   return enter("cuCtxGetId", [&](Lock&) {
-    CUresult result;
-    const Context* const context =
-        handle == nullptr ? need_context("cuCtxGetId", &result) : context_of(handle, "cuCtxGetId", &result);
-    if (context != nullptr) *id = context->id;
-    return result;
+    const Context* const context = handle == nullptr ? current_context() : contexts().find(handle);
+    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!context->alive) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    *id = context->id;
+    return CUDA_SUCCESS;
   });
 }
 

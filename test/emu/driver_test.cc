@@ -97,6 +97,7 @@ TEST(EmuDeath, BeginsAnewWhereAContextIsReset) {
         REQUIRE(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) == CUDA_ERROR_INVALID_VALUE);
         REQUIRE(cuMemFree(device_memory(64)) == CUDA_SUCCESS);
         REQUIRE(cuDevicePrimaryCtxRelease(0) == CUDA_SUCCESS);
+        REQUIRE(cuCtxGetId(context, &after) == CUDA_ERROR_CONTEXT_IS_DESTROYED);
         exit(0);
       },
       kExited, "");
