@@ -309,6 +309,7 @@ int run(int socket, bool starts) {
 
 int main() {
   int ends[2];
+  setlinebuf(stdout);  // both processes print
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) return 1;
   alarm(120);  // a hang is a failure
   const pid_t child = fork();
