@@ -6,10 +6,9 @@
 #ifndef GPURDMA_MCA_COMPAT_H
 #define GPURDMA_MCA_COMPAT_H
 
-#include "ompi_config.h"
+#include <string.h>
 
 #include "mpi.h"
-
 #include "ompi/communicator/communicator.h"
 #include "ompi/constants.h"
 #include "ompi/datatype/ompi_datatype.h"
@@ -21,10 +20,13 @@
 #include "ompi/mca/coll/coll.h"
 #include "ompi/mca/mca.h"
 #include "ompi/mca/pml/pml.h"
+#include "ompi/mca/topo/base/base.h"
 #include "ompi/op/op.h"
 #include "ompi/proc/proc.h"
 #include "ompi/request/request.h"
+#include "ompi_config.h"
 #include "opal/class/opal_hash_table.h"
+#include "opal/datatype/opal_convertor.h"
 #include "opal/mca/base/base.h"
 #include "opal/mca/base/mca_base_framework.h"
 #include "opal/mca/base/mca_base_pvar.h"
@@ -43,6 +45,58 @@ typedef int gpurdma_count_t;
 typedef int gpurdma_count_t;
 #else
 #error "this Open MPI has a coll interface that gpurdma does not know"
+#endif
+
+/* Arrays of counts and displacements: of int in 4.1 and 5.0, where those of MPI_Neighbor_alltoallw are wider; of either
+ * in 6.0. ..._keep makes a copy in `room`, which has GPURDMA_KEPT bytes for each of its n elements. */
+#define GPURDMA_KEPT sizeof(MPI_Aint)
+#if defined(MCA_COLL_BASE_VERSION_3_0_0)
+typedef ompi_count_array_t gpurdma_counts_t;
+typedef ompi_disp_array_t gpurdma_displacements_t;
+typedef ompi_disp_array_t gpurdma_far_displacements_t;
+static inline size_t gpurdma_count_at(gpurdma_counts_t counts, int index) {
+  return ompi_count_array_get(counts, (size_t)index);
+}
+static inline ptrdiff_t gpurdma_displacement_at(gpurdma_displacements_t displacements, int index) {
+  return ompi_disp_array_get(displacements, (size_t)index);
+}
+#define gpurdma_far_displacement_at gpurdma_displacement_at
+static inline gpurdma_counts_t gpurdma_counts_keep(gpurdma_counts_t counts, int n, void *room) {
+  size_t *kept = room;
+  for (int index = 0; index < n; ++index) kept[index] = gpurdma_count_at(counts, index);
+  ompi_count_array_init_c(&counts, kept);
+  return counts;
+}
+static inline gpurdma_displacements_t gpurdma_displacements_keep(gpurdma_displacements_t displacements, int n,
+                                                                 void *room) {
+  ptrdiff_t *kept = room;
+  for (int index = 0; index < n; ++index) kept[index] = gpurdma_displacement_at(displacements, index);
+  ompi_disp_array_init_c(&displacements, kept);
+  return displacements;
+}
+#define gpurdma_far_displacements_keep gpurdma_displacements_keep
+#else
+typedef const int *gpurdma_counts_t;
+typedef const int *gpurdma_displacements_t;
+typedef const MPI_Aint *gpurdma_far_displacements_t;
+static inline size_t gpurdma_count_at(gpurdma_counts_t counts, int index) { return (size_t)counts[index]; }
+static inline ptrdiff_t gpurdma_displacement_at(gpurdma_displacements_t displacements, int index) {
+  return displacements[index];
+}
+static inline ptrdiff_t gpurdma_far_displacement_at(gpurdma_far_displacements_t displacements, int index) {
+  return displacements[index];
+}
+static inline gpurdma_counts_t gpurdma_counts_keep(gpurdma_counts_t counts, int n, void *room) {
+  return memcpy(room, counts, (size_t)n * sizeof *counts);
+}
+static inline gpurdma_displacements_t gpurdma_displacements_keep(gpurdma_displacements_t displacements, int n,
+                                                                 void *room) {
+  return memcpy(room, displacements, (size_t)n * sizeof *displacements);
+}
+static inline gpurdma_far_displacements_t gpurdma_far_displacements_keep(gpurdma_far_displacements_t displacements,
+                                                                         int n, void *room) {
+  return memcpy(room, displacements, (size_t)n * sizeof *displacements);
+}
 #endif
 
 /* For one collective of a communicator: remember what is beneath us, put ours in place, put beneath back. */

@@ -13,6 +13,7 @@
 #include "mca/gpurdma_mca.h"
 
 gpurdma_runtime_t *gpurdma_mca_runtime;
+bool gpurdma_mca_stages;
 
 static bool named;    /* the user named gpurdma in --mca coll */
 static bool widening; /* the framework registers all components, us once more */
@@ -75,10 +76,6 @@ static int register_component(void) {
 /* Makes this process able to run gpurdma, or says in `reason` why not. */
 static bool become_able(char *reason, size_t size) {
   const int rank = (int)OPAL_PROC_MY_NAME.vpid;
-  if (rank == gpurdma_mca_settings.test_unable) {
-    snprintf(reason, size, "the setting coll_gpurdma_test_unable is %d", rank);
-    return false;
-  }
   gpurdma_mca_settings.core.job_rank = OPAL_PROC_MY_NAME.vpid;
   int status = gpurdma_runtime_create(&gpurdma_mca_settings.core, &gpurdma_mca_host, &gpurdma_mca_runtime);
   if (GPURDMA_OK != status) {
@@ -86,6 +83,12 @@ static bool become_able(char *reason, size_t size) {
     snprintf(reason, size, "the runtime could not be made: %s", gpurdma_status_text(status));
     return false;
   }
+  gpurdma_mca_stages = gpurdma_gpu_present(&gpurdma_mca_settings.core);
+  if (rank == gpurdma_mca_settings.test_unable) {
+    snprintf(reason, size, "the setting coll_gpurdma_test_unable is %d", rank);
+    return false;
+  }
+  if (GPURDMA_SCOPE_NEVER == gpurdma_mca_settings.core.scope) return true; /* and publishes no key */
   status = gpurdma_mca_publish(
       gpurdma_key(&gpurdma_mca_settings.core, named, opal_process_info.nodename, OPAL_PROC_MY_NAME.vpid));
   if (status) {
@@ -104,11 +107,11 @@ static int open_component(void) {
     if (0 == opal_process_info.my_local_rank) opal_output(0, "gpurdma: %s; gpurdma is not used", reason);
     return OPAL_SUCCESS;
   }
-  if (GPURDMA_SCOPE_NEVER == gpurdma_mca_settings.core.scope || gpurdma_mca_settings.core.priority < 0) {
-    if (0 == opal_process_info.my_local_rank)
-      gpurdma_mca_log(2, "not active on any communicator: scope is never, or priority is negative");
-    return OPAL_SUCCESS;
-  }
+  const bool never = GPURDMA_SCOPE_NEVER == gpurdma_mca_settings.core.scope;
+  const bool least = gpurdma_mca_settings.core.priority < 0;
+  if ((never || least) && 0 == opal_process_info.my_local_rank)
+    gpurdma_mca_log(2, "not active on any communicator: scope is never, or priority is negative");
+  if (least || (never && !gpurdma_gpu_present(&gpurdma_mca_settings.core))) return OPAL_SUCCESS;
   if (!become_able(reason, sizeof reason)) gpurdma_mca_log(1, "not used in this process nor with it: %s", reason);
   return OPAL_SUCCESS;
 }
@@ -132,6 +135,7 @@ static int close_component(void) {
     gpurdma_mca_requests_close();
     gpurdma_runtime_destroy(runtime);
     gpurdma_mca_runtime = NULL;
+    gpurdma_mca_stages = false;
     gpurdma_mca_host_close();
   }
   gpurdma_mca_hold_close();
@@ -150,7 +154,7 @@ static mca_coll_base_module_t *comm_query(ompi_communicator_t *comm, int *priori
   *priority = gpurdma_mca_settings.core.priority;
   if (NULL == gpurdma_mca_runtime) return NULL;
   uint32_t *nodes = gpurdma_mca_active(comm);
-  return NULL == nodes ? NULL : gpurdma_mca_module_new(nodes);
+  return NULL == nodes && !gpurdma_mca_stages ? NULL : gpurdma_mca_module_new(nodes);
 }
 
 __attribute__((visibility("default"))) mca_coll_base_component_t mca_coll_gpurdma_component = {

@@ -1,4 +1,5 @@
-/* One module per communicator on which gpurdma is active.
+/* One module per communicator on which gpurdma is active; and on every communicator of a process whose operands may lie
+ * on GPUs, so that nothing beneath is ever given device memory.
  *
  * Enabling remembers the functions beneath and makes the communicator's part of the runtime; it sends nothing and waits
  * for nothing. Where the runtime cannot make its part, the module is enabled all the same and every call fails with an
@@ -42,10 +43,17 @@ static void construct(gpurdma_module_t *module) {
   memset(module->spare, 0, sizeof *module - offsetof(gpurdma_module_t, spare));
 }
 
+/* X(slot, our function) for every slot, or for those of allreduce alone. */
+#define ALLREDUCE(X)                    \
+  X(allreduce, gpurdma_mca_allreduce)   \
+  X(iallreduce, gpurdma_mca_iallreduce) \
+  X(allreduce_init, gpurdma_mca_allreduce_init)
+
 static void forget_beneath(gpurdma_module_t *module) {
-  GPURDMA_FORGET(module->allreduce_module);
-  GPURDMA_FORGET(module->iallreduce_module);
-  GPURDMA_FORGET(module->allreduce_init_module);
+#define FORGET(slot) GPURDMA_FORGET(module->beneath.slot##_module);
+#define FORGET_ALL(name, form, send, receive) FORGET(name) FORGET(i##name) FORGET(name##_init)
+  GPURDMA_COLLECTIVES(FORGET_ALL)
+  FORGET(reduce_local)
 }
 
 static int disable(mca_coll_base_module_t *base, ompi_communicator_t *comm) {
@@ -55,9 +63,12 @@ static int disable(mca_coll_base_module_t *base, ompi_communicator_t *comm) {
   end_core(module);
   gpurdma_mca_exchange_sweep();
   module->comm = NULL;
-  GPURDMA_RESTORE(comm, allreduce, base, module->allreduce, module->allreduce_module);
-  GPURDMA_RESTORE(comm, iallreduce, base, module->iallreduce, module->iallreduce_module);
-  GPURDMA_RESTORE(comm, allreduce_init, base, module->allreduce_init, module->allreduce_init_module);
+#define RESTORE(slot)               \
+  if (NULL != module->beneath.slot) \
+    GPURDMA_RESTORE(comm, slot, base, module->beneath.slot, module->beneath.slot##_module);
+#define RESTORE_ALL(name, form, send, receive) RESTORE(name) RESTORE(i##name) RESTORE(name##_init)
+  GPURDMA_COLLECTIVES(RESTORE_ALL)
+  RESTORE(reduce_local)
   (void)comm;
   return OMPI_SUCCESS;
 }
@@ -93,24 +104,61 @@ static void make_core(gpurdma_module_t *module, ompi_communicator_t *comm) {
                   gpurdma_status_text(status));
 }
 
+/* Where nothing is beneath, there is nothing of ours either. */
+#define REMEMBER(slot, function)                                                 \
+  GPURDMA_SAVE(comm, slot, module->beneath.slot, module->beneath.slot##_module); \
+  if (NULL == module->beneath.slot) module->super.coll_##slot = NULL;
+#define PUT(slot, function) \
+  if (NULL != module->beneath.slot) GPURDMA_INSTALL(comm, slot, function, &module->super);
+#define OFFER(slot, function) module->super.coll_##slot = function;
+
+/* For every collective but allreduce. */
+#define STAGED(X) GPURDMA_COLLECTIVES(X##_THREE) X(reduce_local, gpurdma_mca_slot_reduce_local)
+#define REMEMBER_THREE(name, form, send, receive) \
+  REMEMBER(name, gpurdma_mca_slot_##name)         \
+  REMEMBER(i##name, gpurdma_mca_slot_i##name)     \
+  REMEMBER(name##_init, gpurdma_mca_slot_##name##_init)
+#define PUT_THREE(name, form, send, receive) \
+  PUT(name, gpurdma_mca_slot_##name)         \
+  PUT(i##name, gpurdma_mca_slot_i##name)     \
+  PUT(name##_init, gpurdma_mca_slot_##name##_init)
+#define OFFER_THREE(name, form, send, receive) \
+  OFFER(name, gpurdma_mca_slot_##name)         \
+  OFFER(i##name, gpurdma_mca_slot_i##name)     \
+  OFFER(name##_init, gpurdma_mca_slot_##name##_init)
+
+static void remember_beneath(gpurdma_module_t *module, ompi_communicator_t *comm) {
+  if (gpurdma_mca_stages) {
+    STAGED(REMEMBER)
+  } else {
+    ALLREDUCE(REMEMBER)
+  }
+}
+
+static void install(gpurdma_module_t *module, ompi_communicator_t *comm) {
+  (void)comm;
+  if (gpurdma_mca_stages) {
+    STAGED(PUT)
+  }
+  ALLREDUCE(PUT)
+}
+
 static int enable(mca_coll_base_module_t *base, ompi_communicator_t *comm) {
   gpurdma_module_t *module = (gpurdma_module_t *)base;
-  GPURDMA_SAVE(comm, allreduce, module->allreduce, module->allreduce_module);
-  GPURDMA_SAVE(comm, iallreduce, module->iallreduce, module->iallreduce_module);
-  GPURDMA_SAVE(comm, allreduce_init, module->allreduce_init, module->allreduce_init_module);
-  if (NULL == module->allreduce || NULL == module->iallreduce) {
+  remember_beneath(module, comm);
+  if (module->active && (NULL == module->beneath.allreduce || NULL == module->beneath.iallreduce)) {
     /* An explicit list in --mca coll without a component for these; it is the same list in all processes. */
     gpurdma_mca_log(1, "%s: not active: no component beneath offers allreduce and iallreduce", comm->c_name);
-    forget_beneath(module);
-    return OMPI_ERR_NOT_AVAILABLE;
+    module->active = false;
+    if (!gpurdma_mca_stages) {
+      forget_beneath(module);
+      return OMPI_ERR_NOT_AVAILABLE;
+    }
   }
-  if (NULL == module->allreduce_init) base->coll_allreduce_init = NULL;
   module->comm = comm;
-  make_core(module, comm);
+  if (module->active) make_core(module, comm);
   enter_list(module);
-  GPURDMA_INSTALL(comm, allreduce, gpurdma_mca_allreduce, base);
-  GPURDMA_INSTALL(comm, iallreduce, gpurdma_mca_iallreduce, base);
-  if (NULL != module->allreduce_init) GPURDMA_INSTALL(comm, allreduce_init, gpurdma_mca_allreduce_init, base);
+  install(module, comm);
   return OMPI_SUCCESS;
 }
 
@@ -121,11 +169,13 @@ mca_coll_base_module_t *gpurdma_mca_module_new(uint32_t *nodes) {
     return NULL;
   }
   module->nodes = nodes;
+  module->active = NULL != nodes;
   module->super.coll_module_enable = enable;
   module->super.coll_module_disable = disable;
-  module->super.coll_allreduce = gpurdma_mca_allreduce;
-  module->super.coll_iallreduce = gpurdma_mca_iallreduce;
-  module->super.coll_allreduce_init = gpurdma_mca_allreduce_init;
+  if (gpurdma_mca_stages) {
+    STAGED(OFFER)
+  }
+  ALLREDUCE(OFFER)
   return &module->super;
 }
 

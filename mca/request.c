@@ -36,7 +36,9 @@ static gpurdma_request_t *pop(void) {
 static int release(gpurdma_request_t *request) {
   ompi_communicator_t *comm = request->comm;
   if (NULL != request->persistent) gpurdma_persistent_free(request->persistent);
+  if (NULL != request->chain) gpurdma_mca_chain_free(request->chain);
   request->persistent = NULL;
+  request->chain = NULL;
   request->comm = NULL;
   push(request);
   OBJ_RELEASE(comm);
@@ -71,11 +73,13 @@ static int start(size_t count, ompi_request_t **requests) {
     handle->req_complete = REQUEST_PENDING;
     handle->req_state = OMPI_REQUEST_ACTIVE;
     atomic_store(&request->phase, kActive);
-    const int status = gpurdma_persistent_start(request->persistent);
-    if (GPURDMA_OK != status) {
+    const int error = NULL != request->chain
+                          ? gpurdma_mca_chain_start(request->chain)
+                          : gpurdma_mca_error(gpurdma_persistent_start(request->persistent), request->comm);
+    if (OMPI_SUCCESS != error) {
       handle->req_complete = REQUEST_COMPLETED;
       handle->req_state = OMPI_REQUEST_INACTIVE;
-      return gpurdma_mca_error(status, request->comm);
+      return error;
     }
   }
   return OMPI_SUCCESS;
@@ -89,6 +93,7 @@ static void construct(gpurdma_request_t *request) {
   handle->req_cancel = NULL;
   request->comm = NULL;
   request->persistent = NULL;
+  request->chain = NULL;
   atomic_init(&request->phase, kEnded);
 }
 
@@ -116,6 +121,7 @@ gpurdma_request_t *gpurdma_mca_request_new(ompi_communicator_t *comm, bool persi
   handle->req_status._ucount = 0;
   handle->req_status._cancelled = 0;
   request->persistent = NULL;
+  request->chain = NULL;
   request->comm = comm;
   OBJ_RETAIN(comm);
   atomic_store_explicit(&request->phase, persistent ? kEnded : kActive, memory_order_relaxed);
@@ -126,7 +132,11 @@ void gpurdma_mca_request_drop(gpurdma_request_t *request) { (void)release(reques
 
 void gpurdma_mca_completed(void *cookie, int status) {
   gpurdma_request_t *request = cookie;
-  request->super.super.req_status.MPI_ERROR = gpurdma_mca_error(status, request->comm);
+  gpurdma_mca_request_complete(request, gpurdma_mca_error(status, request->comm));
+}
+
+void gpurdma_mca_request_complete(gpurdma_request_t *request, int error) {
+  request->super.super.req_status.MPI_ERROR = error;
   if (kActive == atomic_exchange(&request->phase, kEnded)) {
     (void)ompi_request_complete(&request->super.super, true); /* from here on it may be freed at any time */
     return;

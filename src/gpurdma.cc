@@ -65,7 +65,15 @@ gpurdma_runtime::gpurdma_runtime(const gpurdma_settings_t& settings, const gpurd
           transport, counters, {settings.deadline_s, settings.stall_warning_s, SIZE_MAX},
           {[](void* context) { static_cast<gpurdma_runtime*>(context)->host.progress(); },
            [](void* context, const Plan& plan) { static_cast<gpurdma_runtime*>(context)->plans.release(&plan); }, this},
-          gpus.get(), placing(settings), direct(settings)) {}
+          gpus.get(), placing(settings), direct(settings)),
+      staging(gpus.get(), settings.pinned_memory / 2) {}
+
+void gpurdma_runtime::ask_for_progress(int level) {
+  if (level == 2) idle_polls = 0;
+  if (progress_level == level) return;
+  progress_level = level;
+  host.set_progress(level);
+}
 
 namespace {
 
@@ -74,7 +82,7 @@ constexpr unsigned kIdlePolls = 10000;  // after which progress is asked for now
 // For calls from inside which completions must not be told; everywhere else Hold.
 using QuietHold = std::lock_guard<Engine>;
 
-// Holds the engine's lock; when released, owners of operations that ended are told.
+// Holds the engine's lock; when released, owners of operations and copies that ended are told.
 class Hold {
  public:
   explicit Hold(gpurdma_runtime& runtime) : runtime_(runtime) { runtime.engine.lock(); }
@@ -90,18 +98,17 @@ class Hold {
         runtime_.host.completed(ended[i].cookie, ended[i].host_error ? -ended[i].host_error : int(ended[i].status));
       runtime_.engine.lock();
     }
+    for (Staging::Ended ended; runtime_.staging.take_ended(&ended);) {
+      runtime_.engine.unlock();
+      ended.done(ended.cookie, int(ended.status));
+      runtime_.engine.lock();
+    }
     runtime_.engine.unlock();
   }
 
  private:
   gpurdma_runtime& runtime_;
 };
-
-void ask_for_progress(gpurdma_runtime& runtime, int level) {
-  if (runtime.progress_level == level) return;
-  runtime.progress_level = level;
-  runtime.host.set_progress(level);
-}
 
 const Plan* acquire(gpurdma_comm& c, size_t count, bool in_place) {
   const Choice& choice = c.last_choice;
@@ -168,8 +175,7 @@ Status begin_nonblocking(gpurdma_comm& c, Number number, const Operands& o, Redu
   gpurdma_runtime& runtime = *c.runtime;
   Run* run;
   const Status status = begin(c, number, o, reduce, cookie, &run);
-  runtime.idle_polls = 0;
-  ask_for_progress(runtime, 2);
+  runtime.ask_for_progress(2);
   return status;
 }
 
@@ -196,7 +202,7 @@ int gpurdma_runtime_create(const gpurdma_settings_t* settings, const gpurdma_hos
 
 void gpurdma_runtime_destroy(gpurdma_runtime_t* runtime) {
   if (!runtime) return;
-  ask_for_progress(*runtime, 0);
+  runtime->ask_for_progress(0);
   delete runtime;
 }
 
@@ -204,10 +210,10 @@ int gpurdma_progress(gpurdma_runtime_t* runtime) {
   if (!runtime->engine.try_lock()) return 0;
   const Hold hold(*runtime, std::adopt_lock);
   const int events = runtime->engine.progress();
-  if (runtime->engine.active() != 0)
+  if (runtime->engine.active() + runtime->staging.active() != 0)
     runtime->idle_polls = 0;
   else if (runtime->progress_level == 2 && ++runtime->idle_polls > kIdlePolls)
-    ask_for_progress(*runtime, 1);
+    runtime->ask_for_progress(1);
   return events + int(runtime->engine.unclaimed());
 }
 
@@ -266,7 +272,7 @@ int gpurdma_allreduce(gpurdma_comm_t* c, const void* in, void* out, size_t count
     if (!reduce) return GPURDMA_UNSUPPORTED;
     gpurdma_runtime& runtime = *c->runtime;
     const Hold hold(runtime);
-    if (runtime.progress_level == 0) ask_for_progress(runtime, 1);
+    if (runtime.progress_level == 0) runtime.ask_for_progress(1);
     Run* run;
     Status status =
         begin(*c, c->comm->next_call(CallClass::blocking), operands(in, out, count, op, type), reduce, nullptr, &run);

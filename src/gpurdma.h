@@ -181,6 +181,9 @@ int gpurdma_persistent_start(gpurdma_persistent_t *persistent);
 /* Not while it is active. */
 void gpurdma_persistent_free(gpurdma_persistent_t *persistent);
 
+/* Nonzero: this process could have operands in device memory, by settings.gpu. Touches device nodes at most. */
+int gpurdma_gpu_present(const gpurdma_settings_t *settings);
+
 /* ---- device memory, for what the component beneath runs on host memory ---- */
 
 /* Nonzero: the CPU must not touch the memory at address, managed memory included. 0 for NULL, for host memory of any

@@ -11,6 +11,7 @@
 #include "device/gpus.h"
 #include "engine/engine.h"
 #include "gpurdma.h"
+#include "staging.h"
 #include "transport/router.h"
 
 struct gpurdma_runtime {
@@ -25,8 +26,12 @@ struct gpurdma_runtime {
   const std::unique_ptr<gpurdma::Gpus> gpus;  // nullptr: none, or this build has no CUDA
   gpurdma::Router transport;
   gpurdma::Engine engine;
+  gpurdma::Staging staging;
   int progress_level = 0;   // what host.set_progress was told last
   unsigned idle_polls = 0;  // since something was active, for lowering it again
+
+  // What the host is to do from now on: see host.set_progress.
+  void ask_for_progress(int level);
 };
 
 struct gpurdma_comm {
