@@ -32,6 +32,7 @@ const Test kTests[] = {
     {"errors", tests::errors, "wrong arguments give MPI errors"},
     {"memory", tests::memory, "allocate, reduce, free: memory in use returns"},
     {"fault", tests::fault, "a rank is killed: the others get an error, not a hang"},
+    {"collectives", tests::collectives, "every collective on device, managed, pinned and host memory"},
     {"late", tests::late, "a rank is late: nothing but a wait, or an error where the deadline is passed"},
 };
 

@@ -23,4 +23,5 @@ int errors();
 int memory();
 int fault();
 int late();
+int collectives();
 }  // namespace tests

@@ -15,15 +15,18 @@ ALL, RADIX, NODES = "allreduce", "has a radix", "follows the nodes"  # what gpur
 class Test:
     """program: a test of mpi_tests, or tune, or one in another language (FOREIGN in test/mpi/run). active: whether gpurdma must have run something on
     every rank, or nothing. expect: patterns of lines that must appear; allow: of lines that may. releases: where it
-    can run.
+    can run. emulator: None, or the settings of the software CUDA driver that it runs on (GPURDMA_EMU_*, as DELAY=100).
     """
 
     def __init__(self, name, program, ranks, arguments="", mca=None, active=True, each="", timeout_s=60, expect=(),
-                 allow=(), releases=("4.1", "5.0", "6.0"), why_not=""):
+                 allow=(), releases=("4.1", "5.0", "6.0"), why_not="", emulator=None):
         self.name, self.program, self.ranks, self.arguments = name, program, ranks, arguments.split()
         self.active, self.each, self.timeout_s = active, each, timeout_s
         self.expect, self.allow, self.releases, self.why_not = list(expect), list(allow), releases, why_not
         self.mca = {"coll": "gpurdma"} if mca is None else mca
+        self.emulator = emulator
+        if emulator is not None:
+            self.mca = dict({"coll_gpurdma_gpu": "yes"}, **self.mca)
 
     def forced(self, algorithm):
         """The same test with one algorithm."""
@@ -167,6 +170,20 @@ FORCED = [
          expect=[r"gpurdma: .*not active: rank 1 has other settings .*tuning"]),
 ]
 
+# Device memory, on the software CUDA driver. In the last ones the component beneath runs allreduce as well.
+DEVICES = [
+    Test("collectives, host memory", "collectives", 4, "--kind host"),
+    Test("collectives, device memory", "collectives", 3, "--kind device", emulator={}, timeout_s=120),
+    Test("collectives, managed memory", "collectives", 4, "--kind managed --brief", emulator={}, timeout_s=120),
+    Test("collectives, pinned memory", "collectives", 3, "--kind pinned --brief", emulator={}, timeout_s=120),
+    Test("collectives, mixed memory", "collectives", 5, "--kind mixed --brief", timeout_s=120,
+         emulator={"DELAY": 100, "SEED": 3, "LEAKS": 1}),
+    Test("collectives, two ranks", "collectives", 2, "--kind device --brief", emulator={}),
+    Test("collectives, one rank", "collectives", 1, "--kind device", emulator={}),
+    Test("collectives, not active", "collectives", 4, "--kind mixed", mca=gpurdma(scope="never"), active=False,
+         emulator={"DELAY": 100}, timeout_s=120),
+]
+
 # The program that makes tuning files; it prints what it writes.
 ROW = r"^allreduce  ranks {ranks}  nodes {nodes}  bytes 0-.*  piece "
 TUNE = [
@@ -209,7 +226,7 @@ QUICK = [
     Test("in flight", "flight", 4, each=ALL),
     Test("in flight, 7 ranks", "flight", 7, "--rounds 20"),
     Test("in flight, tiny pieces", "flight", 3, mca=gpurdma(piece=128, depth=1)),
-] + COMMUNICATORS + LIFE + ACTIVATION + FAULT + LATE + FORCED + TUNE + [
+] + COMMUNICATORS + LIFE + ACTIVATION + FAULT + LATE + FORCED + DEVICES + TUNE + [
     Test("more than 2^31", "big", 2, timeout_s=900),
 ]
 
