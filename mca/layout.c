@@ -6,6 +6,8 @@
 
 #include "mca/gpurdma_mca.h"
 
+enum { kMostPitch = 1 << 30 }; /* copies on a GPU have no more than 2 GiB */
+
 static gpurdma_piece_t *push(gpurdma_layout_t *layout) {
   if (layout->count == layout->capacity) {
     const size_t capacity = 0 == layout->capacity ? 8 : 2 * layout->capacity;
@@ -27,7 +29,7 @@ static bool join(gpurdma_layout_t *layout, ptrdiff_t offset, size_t width) {
   }
   if (last->width != width) return false;
   const ptrdiff_t step = offset - last->offset - (ptrdiff_t)(last->rows - 1) * last->pitch;
-  if (1 == last->rows ? step < (ptrdiff_t)width : step != last->pitch) return false;
+  if (1 == last->rows ? step < (ptrdiff_t)width || step > kMostPitch : step != last->pitch) return false;
   last->pitch = step;
   ++last->rows;
   return true;
@@ -44,7 +46,7 @@ static bool add_row(gpurdma_layout_t *layout, ptrdiff_t offset, size_t width) {
 /* rows > 0. A pitch that is less than the width, as of elements that overlap, or are laid out backwards, is none that a
  * copy of rows can have. */
 static bool add_rows(gpurdma_layout_t *layout, ptrdiff_t offset, size_t width, size_t rows, ptrdiff_t pitch) {
-  if (rows > 1 && pitch > (ptrdiff_t)width) {
+  if (rows > 1 && pitch > (ptrdiff_t)width && pitch <= kMostPitch) {
     gpurdma_piece_t *piece = push(layout);
     if (NULL == piece) return false;
     *piece = (gpurdma_piece_t){offset, width, rows, pitch};

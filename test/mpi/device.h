@@ -20,21 +20,21 @@ class Driver {
  public:
   // "": ready, with a context of the first GPU current in this thread. Otherwise why not.
   std::string open() {
-    void* library = dlopen("libcuda.so.1", RTLD_NOW);
-    if (!library) return "there is no CUDA driver";
-    load(library, "cuInit", init_);
-    load(library, "cuDeviceGetCount", count_);
-    load(library, "cuDeviceGet", get_);
-    load(library, "cuDevicePrimaryCtxRetain", retain_);
-    load(library, "cuDevicePrimaryCtxRelease_v2", release_);
-    load(library, "cuCtxSetCurrent", set_current_);
-    load(library, "cuMemAlloc_v2", allocate_);
-    load(library, "cuMemFree_v2", free_);
-    load(library, "cuMemAllocManaged", allocate_managed_);
-    load(library, "cuMemHostAlloc", allocate_pinned_);
-    load(library, "cuMemFreeHost", free_pinned_);
-    load(library, "cuMemcpyHtoD_v2", to_device_);
-    load(library, "cuMemcpyDtoH_v2", from_device_);
+    library_ = dlopen("libcuda.so.1", RTLD_NOW);
+    if (!library_) return "there is no CUDA driver";
+    load("cuInit", init_);
+    load("cuDeviceGetCount", count_);
+    load("cuDeviceGet", get_);
+    load("cuDevicePrimaryCtxRetain", retain_);
+    load("cuDevicePrimaryCtxRelease_v2", release_);
+    load("cuCtxSetCurrent", set_current_);
+    load("cuMemAlloc_v2", allocate_);
+    load("cuMemFree_v2", free_);
+    load("cuMemAllocManaged", allocate_managed_);
+    load("cuMemHostAlloc", allocate_pinned_);
+    load("cuMemFreeHost", free_pinned_);
+    load("cuMemcpyHtoD_v2", to_device_);
+    load("cuMemcpyDtoH_v2", from_device_);
     if (!missing_.empty()) return "the CUDA driver lacks " + missing_;
     if (init_(0) != 0) return "the CUDA driver does not start";
     if (count_(&gpus_) != 0 || gpus_ == 0) return "there is no GPU";
@@ -42,6 +42,8 @@ class Driver {
     use(0);
     return "";
   }
+  // Of the driver's library; nullptr: it has none such.
+  void* symbol(const char* name) const { return dlsym(library_, name); }
   int gpus() const { return gpus_; }
   // Makes the primary context of a GPU current in this thread.
   void use(int gpu) {
@@ -89,9 +91,9 @@ class Driver {
 
  private:
   template <class F>
-  void load(void* library, const char* symbol, F& function) {
-    function = (F)dlsym(library, symbol);
-    if (!function) missing_ = symbol;
+  void load(const char* name, F& function) {
+    function = (F)symbol(name);
+    if (!function) missing_ = name;
   }
   static void must(int error) {
     if (error == 0) return;
@@ -100,6 +102,7 @@ class Driver {
     abort();
   }
 
+  void* library_ = nullptr;
   int gpus_ = 0;
   std::vector<void*> contexts_;
   std::string missing_;

@@ -33,6 +33,8 @@ const Test kTests[] = {
     {"memory", tests::memory, "allocate, reduce, free: memory in use returns"},
     {"fault", tests::fault, "a rank is killed: the others get an error, not a hang"},
     {"collectives", tests::collectives, "every collective on device, managed, pinned and host memory"},
+    {"chains", tests::chains, "nonblocking collectives on device and host memory, many in flight"},
+    {"gpu_failures", tests::gpu_failures, "functions of one rank's CUDA driver that fail"},
     {"late", tests::late, "a rank is late: nothing but a wait, or an error where the deadline is passed"},
 };
 

@@ -24,4 +24,6 @@ int memory();
 int fault();
 int late();
 int collectives();
+int chains();
+int gpu_failures();
 }  // namespace tests

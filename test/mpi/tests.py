@@ -180,6 +180,10 @@ DEVICES = [
          emulator={"DELAY": 100, "SEED": 3, "LEAKS": 1}),
     Test("collectives, two ranks", "collectives", 2, "--kind device --brief", emulator={}),
     Test("collectives, one rank", "collectives", 1, "--kind device", emulator={}),
+    Test("chains", "chains", 4, emulator={"DELAY": 200, "LEAKS": 1}),
+    Test("chains, two GPUs", "chains", 3, "--seed 2", emulator={"DEVICES": 2, "DELAY": 50}),
+    Test("chains, not active", "chains", 3, mca=gpurdma(scope="never"), active=False, emulator={"DELAY": 100}),
+    Test("a GPU's functions fail", "gpu_failures", 3, emulator={}, allow=[r"gpurdma: "]),
     Test("collectives, not active", "collectives", 4, "--kind mixed", mca=gpurdma(scope="never"), active=False,
          emulator={"DELAY": 100}, timeout_s=120),
 ]
