@@ -80,17 +80,7 @@ static bool is_speaker(const uint64_t *keys, int rank) {
   return true;
 }
 
-/* In the same memory, so that nothing can fail here. */
-static uint32_t *turn_into_nodes(uint64_t *keys, int size) {
-  uint32_t *nodes = (uint32_t *)keys;
-  for (int rank = 0; rank < size; ++rank) {
-    const uint32_t node = gpurdma_key_node(keys[rank]);
-    memcpy(nodes + rank, &node, sizeof node);
-  }
-  return nodes;
-}
-
-uint32_t *gpurdma_mca_active(ompi_communicator_t *comm) {
+uint64_t *gpurdma_mca_active(ompi_communicator_t *comm) {
   const int size = ompi_comm_size(comm), rank = ompi_comm_rank(comm);
   gpurdma_verdict_t verdict = {0, 0, "it has members of more than one job"};
   /* One rank has nobody to talk to, and between two groups the component beneath runs. */
@@ -104,7 +94,7 @@ uint32_t *gpurdma_mca_active(ompi_communicator_t *comm) {
   if (is_speaker(keys, rank))
     gpurdma_mca_log(level, "%s (%d ranks): %s: %s", '\0' == comm->c_name[0] ? "unnamed communicator" : comm->c_name,
                     size, verdict.active ? "active" : "not active", verdict.reason);
-  if (verdict.active) return turn_into_nodes(keys, size);
+  if (verdict.active) return keys;
   free(keys);
   return NULL;
 }

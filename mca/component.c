@@ -153,8 +153,8 @@ static int init_query(bool progress_threads, bool threads) {
 static mca_coll_base_module_t *comm_query(ompi_communicator_t *comm, int *priority) {
   *priority = gpurdma_mca_settings.core.priority;
   if (NULL == gpurdma_mca_runtime) return NULL;
-  uint32_t *nodes = gpurdma_mca_active(comm);
-  return NULL == nodes && !gpurdma_mca_stages ? NULL : gpurdma_mca_module_new(nodes);
+  uint64_t *keys = gpurdma_mca_active(comm);
+  return NULL == keys && !gpurdma_mca_stages ? NULL : gpurdma_mca_module_new(keys);
 }
 
 __attribute__((visibility("default"))) mca_coll_base_component_t mca_coll_gpurdma_component = {

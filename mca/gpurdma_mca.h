@@ -83,8 +83,8 @@ void gpurdma_mca_activation_close(void);
 /* Publishes the key of this process; before MPI_Init's fence, that is at open. */
 int gpurdma_mca_publish(uint64_t key);
 /* Whether gpurdma is active on a communicator: all members come to the same answer. Prints the line that says why.
- * NULL: not active; otherwise the node of each rank, as gpurdma_comm_info_t wants it, for the caller to free. */
-uint32_t *gpurdma_mca_active(ompi_communicator_t *comm);
+ * NULL: not active; otherwise the key of each rank, as gpurdma_comm_info_t wants them, for the caller to free. */
+uint64_t *gpurdma_mca_active(ompi_communicator_t *comm);
 
 /* ---- collectives: what all kinds of call share ---- */
 
@@ -137,7 +137,7 @@ typedef struct gpurdma_module {
   struct gpurdma_module *next, **link; /* in the list of enabled modules: the next one, and what points here */
   ompi_communicator_t *comm;           /* NULL until enabled, and again once disabled */
   bool active;                         /* predefined ops on predefined types run in gpurdma */
-  uint32_t *nodes;                     /* of each rank; NULL once handed to the core */
+  uint64_t *keys;                      /* of each rank; NULL once handed to the core */
   gpurdma_comm_t *core;                /* NULL where active: could not be made; every call fails then */
   gpurdma_beneath_t beneath;
   /* Nonblocking operations that wait for their copies, or behind such: see chain.c. */
@@ -149,8 +149,8 @@ OBJ_CLASS_DECLARATION(gpurdma_module_t);
 
 /* Ends what communicators that were never freed still hold of the runtime. */
 void gpurdma_mca_modules_close(void);
-/* Takes `nodes`, what gpurdma_mca_active returned; NULL: not active, and device memory is all that it is for. */
-mca_coll_base_module_t *gpurdma_mca_module_new(uint32_t *nodes);
+/* Takes `keys`, what gpurdma_mca_active returned; NULL: not active, and device memory is all that it is for. */
+mca_coll_base_module_t *gpurdma_mca_module_new(uint64_t *keys);
 
 /* ---- component.c ---- */
 

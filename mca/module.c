@@ -76,7 +76,7 @@ static int disable(mca_coll_base_module_t *base, ompi_communicator_t *comm) {
 static void destruct(gpurdma_module_t *module) {
   if (NULL != module->comm) leave_list(module);
   end_core(module);
-  free(module->nodes);
+  free(module->keys);
   forget_beneath(module);
 }
 
@@ -87,7 +87,7 @@ static void make_core(gpurdma_module_t *module, ompi_communicator_t *comm) {
       .rank = ompi_comm_rank(comm),
       .size = ompi_comm_size(comm),
       .name = comm->c_name,
-      .nodes = module->nodes,
+      .keys = module->keys,
       .oversubscribed = gpurdma_mca_oversubscribed(),
       .opaque = module,
       .exchange = gpurdma_mca_exchange,
@@ -96,8 +96,8 @@ static void make_core(gpurdma_module_t *module, ompi_communicator_t *comm) {
       .broken = broken,
   };
   const int status = gpurdma_comm_create(gpurdma_mca_runtime, &info, &module->core);
-  free(module->nodes);
-  module->nodes = NULL;
+  free(module->keys);
+  module->keys = NULL;
   if (GPURDMA_OK == status) return;
   module->core = NULL;
   gpurdma_mca_log(0, "%s: cannot be set up (%s); every allreduce on it will fail", comm->c_name,
@@ -162,14 +162,14 @@ static int enable(mca_coll_base_module_t *base, ompi_communicator_t *comm) {
   return OMPI_SUCCESS;
 }
 
-mca_coll_base_module_t *gpurdma_mca_module_new(uint32_t *nodes) {
+mca_coll_base_module_t *gpurdma_mca_module_new(uint64_t *keys) {
   gpurdma_module_t *module = OBJ_NEW(gpurdma_module_t);
   if (NULL == module) {
-    free(nodes);
+    free(keys);
     return NULL;
   }
-  module->nodes = nodes;
-  module->active = NULL != nodes;
+  module->keys = keys;
+  module->active = NULL != keys;
   module->super.coll_module_enable = enable;
   module->super.coll_module_disable = disable;
   if (gpurdma_mca_stages) {

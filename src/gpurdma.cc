@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "coll/node_spec.h"
 #include "coll/tuning_file.h"
@@ -223,8 +224,14 @@ int gpurdma_comm_create(gpurdma_runtime_t* runtime, const gpurdma_comm_info_t* i
     const CommHooks hooks{info->opaque, info->exchange, info->exchange_test, info->exchange_end, info->broken};
     auto c = std::make_unique<gpurdma_comm>();
     c->runtime = runtime;
-    if (info->nodes) c->layout = runtime->layouts.intern({info->nodes, size_t(info->size)});
-    c->gpus = info->gpus;
+    if (info->keys) {
+      std::vector<uint32_t> nodes;
+      for (int rank = 0; rank < info->size; ++rank) {
+        nodes.push_back(gpurdma_key_node(info->keys[rank]));
+        c->gpus += gpurdma_key_gpu(info->keys[rank]);
+      }
+      c->layout = runtime->layouts.intern({nodes.data(), nodes.size()});
+    }
     c->forced = runtime->forced;
     c->comm = runtime->engine.new_communicator(info->rank, info->size, info->name ? info->name : "", hooks);
     if (!c->comm) return GPURDMA_NO_MEMORY;

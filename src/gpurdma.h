@@ -141,11 +141,10 @@ int gpurdma_progress(gpurdma_runtime_t *runtime);
 
 typedef struct gpurdma_comm_info {
   int rank, size;
-  const char *name;      /* for log lines; copied */
-  const uint32_t *nodes; /* of each rank, as gpurdma_key_node tells; copied. NULL: all are on one node */
-  int gpus;              /* how many of the ranks could use a GPU, as gpurdma_key_gpu tells */
-  int oversubscribed;    /* more ranks than cores on this node: yield rather than spin */
-  void *opaque;          /* handed to the callbacks below */
+  const char *name;     /* for log lines; copied */
+  const uint64_t *keys; /* of each rank, for nodes and GPUs; copied. NULL: all are on one node, without GPUs */
+  int oversubscribed;   /* more ranks than cores on this node: yield rather than spin */
+  void *opaque;         /* handed to the callbacks below */
   /* Starts sending `bytes` bytes at `mine` to `rank` and receiving up to `capacity` bytes from it to `theirs`, over the
    * host's point-to-point messages on this communicator with a tag of gpurdma's own; both buffers stay valid until
    * exchange_end. Called at most once for each rank. Never blocks. Returns a handle, or NULL when it cannot start.

@@ -21,9 +21,9 @@ struct Named {
 };
 
 constexpr gpurdma_counter_t kGpu[] = {
-    {"gpu_mirror_calls", "Calls on device memory that worked on a copy of it in host memory"},
-    {"gpu_mirror_bytes", "Bytes of operands of these calls"},
-    {"gpu_resident_calls", "Calls on device memory that worked on the GPU"},
+    {"gpu_mirrored", "Calls on device memory that worked on a copy of it in host memory"},
+    {"gpu_mirrored_bytes", "Bytes of operands of these calls"},
+    {"gpu_resident", "Calls on device memory that worked on the GPU"},
     {"gpu_resident_bytes", "Bytes of operands of these calls"},
     {"gpu_staged_messages", "Messages that went between a GPU and the network through pinned host memory"},
     {"gpu_staged_bytes", "Bytes of these messages"},

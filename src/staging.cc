@@ -55,6 +55,7 @@ Staging::Job& Staging::new_job(size_t* slot) {
 
 bool Staging::add(Job& job, const gpurdma_rows_t& r) {
   const GpuId from = gpus_->place(r.src), to = gpus_->place(r.dst);
+  if (from == kUnknown || to == kUnknown) return false;
   if (from == kHost && to == kHost) {
     GPURDMA_LOG(error, "memory at %p was on a GPU when the call began, and is no more", r.src);
     return false;

@@ -74,7 +74,9 @@ Ranks::Ranks(size_t most_bytes, const NodeSpec& pretended) : in_(most_bytes / si
   info.rank = rank_;
   info.size = size_;
   info.name = "tuning";
-  info.nodes = node_of_.data();
+  std::vector<uint64_t> keys;
+  for (const uint32_t node : node_of_) keys.push_back(uint64_t(node) << 32);
+  info.keys = keys.data();
   info.oversubscribed = oversubscribed_;
   info.exchange = exchange;
   info.exchange_test = exchange_test;

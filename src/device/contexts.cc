@@ -34,12 +34,10 @@ GpuId Contexts::look(const Driver& driver, const void* address, MemoryInfo* memo
   void* values[] = {&type, &managed, &named, &ordinal, &buffer};
   const CUresult result = driver.pointer_get_attributes(memory ? 5 : 4, attributes, values, CUdeviceptr(address));
   if (result != CUDA_SUCCESS) {
-    if (result != CUDA_ERROR_NOT_INITIALIZED && result != CUDA_ERROR_INVALID_VALUE && !gone(result) && !warned_) {
-      warned_ = true;
-      GPURDMA_LOG(error, "the CUDA driver does not say what memory %p is, which is taken for host memory: %s", address,
-                  driver.text(result));
-    }
-    return kHost;
+    if (result == CUDA_ERROR_NOT_INITIALIZED || result == CUDA_ERROR_INVALID_VALUE || gone(result)) return kHost;
+    GPURDMA_LOG(error, "the CUDA driver does not say what memory %p is: %s", address, driver.text(result));
+    if (memory) memory->kind = MemoryInfo::Kind::unknown;
+    return kUnknown;
   }
   const bool device = type == CU_MEMORYTYPE_DEVICE || managed != 0;
   if (memory) {

@@ -13,7 +13,7 @@
 namespace gpurdma {
 
 struct MemoryInfo {
-  enum class Kind { pageable, pinned, device };  // pinned: by whomever; device: managed too
+  enum class Kind { pageable, pinned, device, unknown };  // pinned: by whomever; device: managed too
   Kind kind = Kind::pageable;
   GpuId gpu = kHost;    // of device memory
   uint64_t buffer = 0;  // names the allocation or registration; 0: none
@@ -26,7 +26,7 @@ class Contexts {
   Contexts(const Contexts&) = delete;
   Contexts& operator=(const Contexts&) = delete;
 
-  // The gpu that the memory at `address` lies on, or kHost. Cost: one call of the driver, once there is one.
+  // The gpu that the memory at `address` lies on, kHost or kUnknown. Cost: one call of the driver, once there is one.
   GpuId place(const void* address) {
     const Driver* driver = watch_.driver();
     return driver && address ? look(*driver, address, nullptr) : kHost;
@@ -64,7 +64,6 @@ class Contexts {
   std::vector<Context> contexts_;
   std::vector<Known> known_;
   std::vector<Primary> primaries_;
-  bool warned_ = false;
 };
 
 }  // namespace gpurdma

@@ -92,6 +92,7 @@ Status CudaGpus::copy(GpuId id, const GpuCopy& asked, GpuInbox* inbox, GpuToken 
     copy = {copy.dst, copy.src, copy.width * copy.rows};
   const MemoryInfo dst = operand(contexts_, copy.dst, span(copy, copy.dst_pitch));
   const MemoryInfo src = operand(contexts_, copy.src, span(copy, copy.src_pitch));
+  if (dst.kind == MemoryInfo::Kind::unknown || src.kind == MemoryInfo::Kind::unknown) return Status::gpu;
   if (dst.kind == MemoryInfo::Kind::pageable && src.kind == MemoryInfo::Kind::pageable) {
     for (size_t row = 0; row < copy.rows; ++row)
       std::memmove(static_cast<char*>(copy.dst) + row * copy.dst_pitch,

@@ -16,7 +16,8 @@
 namespace gpurdma {
 
 using GpuId = int;
-constexpr GpuId kHost = -1;  // the CPU may touch it: plain, pinned and registered host memory
+constexpr GpuId kHost = -1;     // the CPU may touch it: plain, pinned and registered host memory
+constexpr GpuId kUnknown = -2;  // the driver would not say, so that nobody may touch it
 
 // What a piece of work on a GPU is known by to who asked for it.
 using GpuToken = uint64_t;
@@ -41,8 +42,8 @@ class Gpus {
  public:
   virtual ~Gpus() = default;
 
-  // Where the memory at `address` lies: the gpu whose work may touch it, or kHost. Managed memory lies on a GPU. Cost:
-  // nothing that can be measured where the process has not started CUDA, else under 0.5 us.
+  // Where the memory at `address` lies: the gpu whose work may touch it, kHost or kUnknown. Managed memory lies on a
+  // GPU. Cost: nothing that can be measured where the process has not started CUDA, else under 0.5 us.
   virtual GpuId place(const void* address) = 0;
 
   // At the entry of a call, before work on that gpu is asked for: makes what it needs (streams, kernels, the first

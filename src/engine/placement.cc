@@ -6,6 +6,7 @@ Status Placer::place(const Operands& o, Placement* placement) {
   *placement = {};
   const GpuId output_at = gpus_ ? gpus_->place(o.output) : kHost;
   const GpuId input_at = o.input == o.output || !gpus_ ? output_at : gpus_->place(o.input);
+  if (output_at == kUnknown || input_at == kUnknown) return Status::gpu;
   if (output_at == kHost && input_at == kHost) {
     placement->input = o.input == o.output ? nullptr : o.input;
     placement->output = o.output;
@@ -31,6 +32,7 @@ Status Placer::mirror(const Operands& o, Placement* placement) {
   *placement = {};
   placement->kind = Placement::Kind::mirror;
   const GpuId output_at = gpus_->place(o.output), input_at = gpus_->place(o.input);
+  if (output_at == kUnknown || input_at == kUnknown) return Status::gpu;
   placement->gpu = output_at != kHost ? output_at : input_at;
   if (input_at != kHost && input_at != placement->gpu) placement->other = input_at;
   if (output_at == kHost) {

@@ -49,7 +49,7 @@ class Placer {
   // gpus: may be nullptr. pageable: where mirrors lie when pinned memory is short.
   Placer(Gpus* gpus, Memory& pageable, const Rules& rules) : gpus_(gpus), pageable_(pageable), rules_(rules) {}
 
-  // Decides. At the entry of a call. Errors: no_memory.
+  // Decides. At the entry of a call. Errors: no_memory, gpu.
   Status place(const Operands& operands, Placement* placement);
   // Decides again, against working on the GPU.
   Status mirror(const Operands& operands, Placement* placement);

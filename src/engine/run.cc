@@ -307,7 +307,7 @@ void Run::take_offer(Flow& flow, uint32_t op, const Payload& payload) {
 void Run::completed(uint32_t op, Status status) {
   const PlanOp& o = plan_->ops()[op];
   Flow& flow = flows_[o.peer];
-  if (status == Status::gpu)
+  if (status == Status::gpu || status == Status::no_memory)  // of our own: the peer got a mark
     fail_here(status, "copying a message");
   else if (status != Status::ok)
     fail(status, flow.peer->rank, "a message in flight");

@@ -35,6 +35,9 @@ const Test kTests[] = {
     {"collectives", tests::collectives, "every collective on device, managed, pinned and host memory"},
     {"chains", tests::chains, "nonblocking collectives on device and host memory, many in flight"},
     {"gpu_failures", tests::gpu_failures, "functions of one rank's CUDA driver that fail"},
+    {"gpu_copies", tests::gpu_copies, "device memory: copies per byte are those of the path"},
+    {"gpu_rounds", tests::gpu_rounds, "device memory: allocate, reduce, free; what gpurdma holds stays flat"},
+    {"gpu_faults", tests::gpu_faults, "device memory: every driver function fails once: an error, no hang"},
     {"late", tests::late, "a rank is late: nothing but a wait, or an error where the deadline is passed"},
 };
 

@@ -3,15 +3,18 @@
 // bits, on all ranks.
 //
 //   matrix [--seed N] [--brief] [--equal] [--types MPI_INT,...] [--ops MPI_SUM,...] [--counts 5,17,...]
+//          [--memory device,host,...]
 //   --brief: one handle per kind of element and fewer counts, for many ranks on few cores.
 //   --equal: also pass the same buffer twice, which Open MPI hands on only with `--mca mpi_param_check 0`.
+//   --memory: each operand lies in memory of one of these kinds (host, pinned, managed, device, and device1: of the
+//   second GPU, not the current one), drawn for each rank and call.
+#include "device.h"
 #include "tests.h"
 #include "types.h"
 
 namespace {
 
 using check::expect;
-using check::Guarded;
 using oracle::NamedOp;
 using oracle::NamedType;
 
@@ -19,6 +22,57 @@ enum class Call { blocking, nonblocking, persistent };
 enum class Buffers { apart, in_place, equal };
 const char* const kCalls[] = {"MPI_Allreduce", "MPI_Iallreduce", "MPI_Allreduce_init"};
 const char* const kBuffers[] = {"apart", "in place", "equal"};
+
+// An operand with guard bytes around it.
+class Operand {
+ public:
+  Operand(device::Kind kind, int gpu, size_t bytes, size_t offset)
+      : kind_(kind), at_(kGuard + offset), bytes_(bytes), image_(at_ + bytes + kGuard, 0xA5) {
+    if (gpu != 0) device::driver.use(gpu);
+    memory_ = (unsigned char*)device::driver.allocate(kind, image_.size());
+    if (gpu != 0) device::driver.use(0);
+  }
+  ~Operand() { device::driver.free_memory(kind_, memory_); }
+  Operand(const Operand&) = delete;
+
+  void* address() const { return memory_ + at_; }
+  void put(const std::vector<unsigned char>& bytes) {
+    std::copy(bytes.begin(), bytes.end(), image_.begin() + (ptrdiff_t)at_);
+    device::driver.put(kind_, memory_, image_.data(), image_.size());
+  }
+  // What it holds now; intact: whether the guards are as they were.
+  std::vector<unsigned char> get(bool& intact) {
+    device::driver.fetch(kind_, image_.data(), memory_, image_.size());
+    const auto guards = [](unsigned char c) { return c == 0xA5; };
+    const auto begin = image_.begin() + (ptrdiff_t)at_, end = begin + (ptrdiff_t)bytes_;
+    intact = std::all_of(image_.begin(), begin, guards) && std::all_of(end, image_.end(), guards);
+    return {begin, end};
+  }
+
+ private:
+  static constexpr size_t kGuard = 128;
+  const device::Kind kind_;
+  const size_t at_, bytes_;
+  std::vector<unsigned char> image_;
+  unsigned char* memory_;
+};
+
+struct Place {
+  device::Kind kind;
+  int gpu;
+};
+
+// The kinds of memory that --memory names.
+std::vector<Place> places() {
+  const std::string memory = check::text("--memory");
+  std::vector<Place> all;
+  for (int k = 0; k < device::kKinds; ++k)
+    if (("," + memory + ",").find("," + std::string(device::name(device::Kind(k))) + ",") != std::string::npos)
+      all.push_back({device::Kind(k), 0});
+  if (memory.find("device1") != std::string::npos) all.push_back({device::Kind::device, 1});
+  if (all.empty()) all.push_back({device::Kind::host, 0});
+  return all;
+}
 
 bool listed(const std::string& list, const std::string& name) {
   return list.empty() || ("," + list + ",").find("," + name + ",") != std::string::npos;
@@ -38,7 +92,8 @@ int reduce(Call call, const void* in, void* out, int count, MPI_Datatype type, M
 }
 
 // One op, type and count in all ways. Appends a hash of the result that all ranks must agree on.
-void run(const NamedType& type, const NamedOp& op, size_t count, std::vector<uint64_t>& hashes) {
+void run(const NamedType& type, const NamedOp& op, size_t count, const std::vector<Place>& places,
+         std::vector<uint64_t>& hashes) {
   const auto& e = type.elements;
   const size_t bytes = count * e.bytes;
   std::vector<std::vector<unsigned char>> inputs(check::size);
@@ -57,29 +112,36 @@ void run(const NamedType& type, const NamedOp& op, size_t count, std::vector<uin
   for (Buffers buffers : {Buffers::apart, Buffers::in_place, Buffers::equal}) {
     if (buffers == Buffers::equal && !check::flag("--equal")) continue;
     for (Call call : {Call::blocking, Call::nonblocking, Call::persistent}) {
-      Guarded in(bytes, alignment * random.below(4)), out(bytes, alignment * random.below(4));
-      if (bytes) memcpy(in.data(), mine.data(), bytes);
-      if (bytes && buffers != Buffers::apart) memcpy(out.data(), mine.data(), bytes);
-      const void* from = buffers == Buffers::apart ? in.data() : buffers == Buffers::equal ? out.data() : MPI_IN_PLACE;
+      const Place in_place = places[random.below(places.size())], out_place = places[random.below(places.size())];
+      Operand in(in_place.kind, in_place.gpu, bytes, alignment * random.below(4));
+      Operand out(out_place.kind, out_place.gpu, bytes, alignment * random.below(4));
+      in.put(mine);
+      out.put(buffers == Buffers::apart ? std::vector<unsigned char>(bytes, 0x3C) : mine);
+      const void* from = buffers == Buffers::apart   ? in.address()
+                         : buffers == Buffers::equal ? out.address()
+                                                     : MPI_IN_PLACE;
 
-      reduce(call, from, out.data(), (int)count, type.handle, oracle::op_for(type, op));
+      reduce(call, from, out.address(), (int)count, type.handle, oracle::op_for(type, op));
+
+      bool in_intact, out_intact;
+      const std::vector<unsigned char> input = in.get(in_intact), output = out.get(out_intact);
 
       char name[200];
-      snprintf(name, sizeof name, "%s of %s %s, count %zu, buffers %s", kCalls[(int)call], op.name, type.name, count,
-               kBuffers[(int)buffers]);
-      expect(in.intact() && out.intact(), "%s: wrote outside of the buffer", name);
-      expect(bytes == 0 || memcmp(in.data(), mine.data(), bytes) == 0, "%s: changed the send buffer", name);
+      snprintf(name, sizeof name, "%s of %s %s, count %zu, buffers %s, %s to %s", kCalls[(int)call], op.name, type.name,
+               count, kBuffers[(int)buffers], device::name(in_place.kind), device::name(out_place.kind));
+      expect(in_intact && out_intact, "%s: wrote outside of the buffer", name);
+      expect(input == mine, "%s: changed the send buffer", name);
       if (first.empty() && bytes) {
-        first.assign(out.data(), out.data() + bytes);
-        const size_t at = e.wrong(op.op, inputs, count, out.data());
+        first = output;
+        const size_t at = e.wrong(op.op, inputs, count, output.data());
         std::string operands;
         for (int r = 0; at < count && r < check::size && r < 8; ++r) operands += " " + e.show(inputs[r].data(), at);
         expect(at == count, "%s: element %zu is %s, made from%s", name, at,
-               at < count ? e.show(out.data(), at).c_str() : "", operands.c_str());
+               at < count ? e.show(output.data(), at).c_str() : "", operands.c_str());
       }
-      const size_t at = bytes ? e.differs(first.data(), out.data(), count) : count;
+      const size_t at = bytes ? e.differs(first.data(), output.data(), count) : count;
       expect(at == count, "%s: element %zu is %s, but %s when first called", name, at,
-             at < count ? e.show(out.data(), at).c_str() : "", at < count ? e.show(first.data(), at).c_str() : "");
+             at < count ? e.show(output.data(), at).c_str() : "", at < count ? e.show(first.data(), at).c_str() : "");
     }
   }
   // The hash must not see padding and the payload of NaN, so it is taken from the printed elements where bits may vary.
@@ -112,7 +174,12 @@ void compare(const std::vector<uint64_t>& hashes, const std::vector<std::string>
 }  // namespace
 
 int tests::matrix() {
-  check::start();
+  const std::vector<Place> kinds = places();
+  const bool on_gpus = kinds.size() > 1 || kinds[0].kind != device::Kind::host;
+  if (on_gpus)
+    device::start();
+  else
+    check::start();
   const bool brief = check::flag("--brief");
   const std::string types =
       check::text("--types", brief ? "MPI_INT,MPI_UINT8_T,MPI_SHORT,MPI_UNSIGNED_LONG,MPI_FLOAT,"
@@ -140,12 +207,12 @@ int tests::matrix() {
         continue;
       }
       for (size_t count : counts) {
-        run(type, op, count, hashes);
+        run(type, op, count, kinds, hashes);
         names.push_back(std::string(op.name) + " " + type.name + ", count " + std::to_string(count));
       }
     }
     compare(hashes, names);
   }
   if (check::rank == 0 && left_out) printf("note: %d pairs of op and type are not offered by this MPI\n", left_out);
-  return check::finish();
+  return on_gpus ? device::finish() : check::finish();
 }

@@ -171,6 +171,30 @@ FORCED = [
 ]
 
 # Device memory, on the software CUDA driver. In the last ones the component beneath runs allreduce as well.
+# Device memory, on the software CUDA driver: allreduce, and each operand in memory of some kind.
+KINDS = "--memory device,device1,managed,pinned,host"
+TYPES = "--types MPI_INT,MPI_FLOAT,MPI_LONG_DOUBLE,MPI_DOUBLE_INT,float16"
+RESIDENT = [
+    Test("matrix, device memory", "matrix", 3, "--brief --memory device", emulator={}, timeout_s=240),
+    Test("matrix, all kinds of memory", "matrix", 4, f"{TYPES} {KINDS}", timeout_s=240,
+         emulator={"DEVICES": 2, "DELAY": 100, "SEED": 3}),
+] + [
+    Test(f"matrix, device memory, {path}", "matrix", 3, f"--brief {TYPES} {KINDS}", each=ALL, timeout_s=240,
+         mca=gpurdma(gpu_path=path, **others), emulator={"DEVICES": 2})
+    for path, others in (("mirror", {}), ("staged", {"piece": 1024, "depth": 2}))
+] + [
+    Test("matrix, device memory, little of it", "matrix", 3, f"--brief {TYPES} {KINDS}", timeout_s=240,
+         mca=gpurdma(gpu_path="staged", pinned_memory="1m", device_memory="1m"), emulator={"DEVICES": 2}),
+    Test("matrix, device memory, no kernels", "matrix", 3, f"--brief {TYPES} --memory device", timeout_s=240,
+         emulator={"REFUSE_IMAGES": 1}, allow=[r"gpurdma: GPU .*kernels"]),
+    Test("matrix, device memory, nodes of 2", "matrix", 4, f"--brief {TYPES} --memory device", each=NODES,
+         mca=gpurdma(test_nodes="2", gpu_path="staged"), emulator={}, timeout_s=240),
+    Test("copies of a mirror", "gpu_copies", 2, "--path mirror", mca=gpurdma(gpu_path="mirror"), emulator={}),
+    Test("copies of staged messages", "gpu_copies", 4, mca=gpurdma(gpu_path="staged", algorithm="ring"), emulator={}),
+    Test("a thousand rounds in device memory", "gpu_rounds", 2, emulator={"DELAY": 5}, timeout_s=240),
+    Test("failures of a driver", "gpu_faults", 3, emulator={}, timeout_s=280, allow=[r"gpurdma: "]),
+]
+
 DEVICES = [
     Test("collectives, host memory", "collectives", 4, "--kind host"),
     Test("collectives, device memory", "collectives", 3, "--kind device", emulator={}, timeout_s=120),
@@ -230,7 +254,7 @@ QUICK = [
     Test("in flight", "flight", 4, each=ALL),
     Test("in flight, 7 ranks", "flight", 7, "--rounds 20"),
     Test("in flight, tiny pieces", "flight", 3, mca=gpurdma(piece=128, depth=1)),
-] + COMMUNICATORS + LIFE + ACTIVATION + FAULT + LATE + FORCED + DEVICES + TUNE + [
+] + COMMUNICATORS + LIFE + ACTIVATION + FAULT + LATE + FORCED + RESIDENT + DEVICES + TUNE + [
     Test("more than 2^31", "big", 2, timeout_s=900),
 ]
 

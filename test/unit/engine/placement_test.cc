@@ -100,6 +100,14 @@ TEST_F(Place, WhatIsSmallOrHasNoKernelIsMirrored) {
   }
 }
 
+TEST_F(Place, MemoryThatTheDriverDoesNotKnowIsNotTouched) {
+  gpus.places = {{in, kUnknown}, {out, 0}};
+  Placement p;
+  EXPECT_EQ(placer.place(operands(false), &p), Status::gpu);
+  EXPECT_EQ(placer.mirror(operands(false), &p), Status::gpu);
+  EXPECT_EQ(p.output, nullptr);
+}
+
 TEST_F(Place, AnInputInHostMemoryNeedsNoCopyToTheMirror) {
   gpus.has_kernels = false;
   Placement p = place(kHost, 0);
