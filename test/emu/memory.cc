@@ -96,17 +96,22 @@ Place place_of(uintptr_t address, size_t bytes, const char* function, CUresult* 
   return place;
 }
 
-void add_memory(std::shared_ptr<Memory> memory) {
-  memory->id = driver().next_id();
+// What was freed in [begin, end) is not told any more: something else is there now.
+static void forget_freed(uintptr_t begin, uintptr_t end) {
   auto& freed = table().freed;
-  const uintptr_t begin = memory->address, end = begin + memory->bytes;
   for (auto old = freed.begin(); old != freed.end();)
     old = old->first < end && begin < old->first + old->second ? freed.erase(old) : std::next(old);
-  table().memory[begin] = std::move(memory);
 }
 
+void add_memory(std::shared_ptr<Memory> memory) {
+  memory->id = driver().next_id();
+  forget_freed(memory->address, memory->address + memory->bytes);
+  table().memory[memory->address] = std::move(memory);
+}
+
+// The addresses of imported memory go back to the system, which may give them to the program.
 void remove_memory(const Memory& memory) {
-  if (!memory.on_host()) table().freed[memory.address] = memory.bytes;
+  if (!memory.on_host() && memory.kind != Memory::Kind::imported) table().freed[memory.address] = memory.bytes;
   table().memory.erase(memory.address);
 }
 
@@ -185,7 +190,12 @@ void end_memory(Context* context) {
 }
 
 void add_range(uintptr_t address, size_t bytes) { table().ranges[address] = bytes; }
-void remove_range(uintptr_t address) { table().ranges.erase(address); }
+void remove_range(uintptr_t address) {
+  const auto range = table().ranges.find(address);
+  if (range == table().ranges.end()) return;
+  forget_freed(address, address + range->second);
+  table().ranges.erase(range);
+}
 
 bool is_of_driver(uintptr_t address) {
   for (const auto& [device, arena] : table().arenas)
