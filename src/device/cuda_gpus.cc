@@ -33,7 +33,7 @@ CudaGpus::~CudaGpus() {
   if (transfers_.usable()) {
     // Copies under way read and write the pieces.
     for (const auto& gpu : gpus_) {
-      if (gpu) gpu->quiesce();
+      if (gpu && gpu->lives()) gpu->quiesce();
     }
     release(transfers_.memory(), kTransferBytes);
   }
@@ -50,10 +50,11 @@ Gpu* CudaGpus::opened(GpuId id, Status* status) {
 
 Gpu* CudaGpus::any_opened() {
   for (const auto& gpu : gpus_) {
-    if (gpu && gpu->usable()) return gpu.get();
+    if (gpu && gpu->lives()) return gpu.get();
   }
   Status status;
-  return contexts_.size() != 0 ? opened(0, &status) : nullptr;
+  Gpu* const first = contexts_.size() != 0 ? opened(0, &status) : nullptr;
+  return first && first->lives() ? first : nullptr;
 }
 
 // Whether the application's queued work is done is asked for first: mostly it is. While it captures a blocking stream
@@ -165,7 +166,7 @@ void CudaGpus::flush() {
 
 int CudaGpus::progress() {
   for (const auto& gpu : gpus_) {
-    if (gpu && gpu->usable() && gpu->busy() && !gpu->poll(&ended_)) transfers_.fail(gpu.get(), &ended_);
+    if (gpu && gpu->busy() && !gpu->poll(&ended_)) transfers_.fail(gpu.get(), &ended_);
   }
   if (!transfers_.idle()) (void)transfers_.progress(&ended_);
   if (ended_.empty()) return 0;
@@ -194,7 +195,7 @@ void CudaGpus::give(GpuId id, void* block, size_t bytes) {
 void CudaGpus::trim() {
   pinned_.trim();
   for (const auto& gpu : gpus_) {
-    if (gpu && gpu->usable()) gpu->memory().trim();
+    if (gpu && gpu->lives()) gpu->memory().trim();
   }
 }
 
@@ -212,9 +213,9 @@ void* CudaGpus::allocate(size_t bytes) {
 
 void CudaGpus::release(void* chunk, size_t bytes) {
   Gpu* const gpu = any_opened();
-  if (!gpu) return unpin(contexts_.driver(), chunk, bytes, false);
+  if (!gpu) return unpin(contexts_.driver(), chunk, bytes, CUDA_ERROR_CONTEXT_IS_DESTROYED);
   const Entered entered(gpu->driver(), gpu->context());
-  unpin(gpu->driver(), chunk, bytes, entered.result() == CUDA_SUCCESS);
+  unpin(gpu->driver(), chunk, bytes, entered.result());
 }
 
 const bool kHasCuda = true;

@@ -1,9 +1,9 @@
 #include "device/driver.h"
 
 #include <dlfcn.h>
-#include <link.h>
 
 #include <cstdio>
+#include <string>
 
 #include "base/log.h"
 
@@ -100,19 +100,30 @@ int Driver::version() const {
 
 void LibraryCloser::operator()(void* library) const { dlclose(library); }
 
-// The number of objects that were ever loaded costs next to nothing to know; looking for one by name searches the file
-// system. A library that lacks functions is not looked at again.
+// Looking for a library by name searches the file system, so it is done only when something was loaded. A driver that
+// lacks functions is not looked at again.
 const Driver* DriverWatch::look() {
   if (library_) return nullptr;
-  unsigned long long objects = 0;
+  struct Loaded {
+    unsigned long long objects = 0;
+    const link_map* last = nullptr;
+    std::string name;
+  } loaded;
+  // While this calls back, nothing is loaded or unloaded.
   dl_iterate_phdr(
-      [](dl_phdr_info* info, size_t, void* objects) {
-        *static_cast<unsigned long long*>(objects) = info->dlpi_adds;
+      [](dl_phdr_info* info, size_t, void* argument) {
+        Loaded& loaded = *static_cast<Loaded*>(argument);
+        loaded.objects = info->dlpi_adds;
+        loaded.last = _r_debug.r_map;
+        while (loaded.last->l_next) loaded.last = loaded.last->l_next;
+        loaded.name = loaded.last->l_name;
         return 1;
       },
-      &objects);
-  if (objects == objects_) return nullptr;
-  objects_ = objects;
+      &loaded);
+  if (loaded.objects == objects_) return nullptr;
+  objects_ = loaded.objects;
+  kept_.reset(dlopen(loaded.name.c_str(), RTLD_LAZY | RTLD_NOLOAD));
+  last_ = kept_.get() == loaded.last ? loaded.last : nullptr;
   library_.reset(dlopen(kLibrary, RTLD_LAZY | RTLD_NOLOAD));
   if (!library_) return nullptr;
   auto driver = std::make_unique<Driver>();
@@ -124,6 +135,8 @@ const Driver* DriverWatch::look() {
     return nullptr;
   }
   driver_ = std::move(driver);
+  last_ = nullptr;
+  kept_.reset();
   return driver_.get();
 }
 

@@ -5,6 +5,7 @@
 // below. Every function may be called from any thread.
 #pragma once
 #include <cuda.h>
+#include <link.h>
 
 #include <memory>
 
@@ -70,16 +71,24 @@ struct LibraryCloser {
 };
 
 // Looks out for the driver library that the application loads, at any time.
+//
+// The loader appends what it loads to a list, so that nothing has come where the last entry is still the last one. It
+// is kept loaded for as long as it is looked at. One thread at a time; the application may load what it likes
+// meanwhile.
 class DriverWatch {
  public:
-  // nullptr: it is not there yet. Cost: nothing once it is there, else about 20 ns, without a system call.
-  const Driver* driver() { return driver_ ? driver_.get() : look(); }
+  // nullptr: it is not there yet. Cost: nothing that can be measured.
+  const Driver* driver() {
+    if (driver_) return driver_.get();
+    return last_ && !__atomic_load_n(&last_->l_next, __ATOMIC_RELAXED) ? nullptr : look();
+  }
 
  private:
   const Driver* look();
 
+  const link_map* last_ = nullptr;  // of the list; kept_ keeps it
   unsigned long long objects_ = 0;  // loaded so far, when we last looked
-  std::unique_ptr<void, LibraryCloser> library_;
+  std::unique_ptr<void, LibraryCloser> kept_, library_;
   std::unique_ptr<const Driver> driver_;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 #include <iterator>
 
 #include "base/clock.h"
@@ -49,8 +50,8 @@ Status Gpu::failed(CUresult result, const char* what, ...) {
 
 Status Gpu::open(bool kernels) {
   if (open_) return broken_ ? Status::gpu : Status::ok;
-  char model[64] = "";
-  (void)driver_.device_get_name(model, sizeof model, context_.device);
+  char model[64];
+  if (driver_.device_get_name(model, sizeof model, context_.device) != CUDA_SUCCESS) std::strcpy(model, "no name");
   std::snprintf(name_, sizeof name_, "GPU %d (%s)", context_.ordinal, model);
   const Entered entered(driver_, context_.handle);
   if (!context_.handle || entered.result() != CUDA_SUCCESS)
@@ -60,8 +61,7 @@ Status Gpu::open(bool kernels) {
     close();
     return failed(result, "making streams and pinned memory");
   }
-  context_id_ = 0;
-  if (driver_.ctx_get_id) (void)driver_.ctx_get_id(context_.handle, &context_id_);
+  if (!driver_.ctx_get_id || driver_.ctx_get_id(context_.handle, &context_id_) != CUDA_SUCCESS) context_id_ = kNoId;
   if (kernels) reductions_.open(driver_, context_.device, name_);
   open_ = true;
   GPURDMA_LOG(debug, "%s: streams, memory and kernels are made", name_);
@@ -83,27 +83,37 @@ CUresult Gpu::open_streams() {
 // Waits for what is under way, so that the GPU writes to no memory that is given back here.
 void Gpu::close() {
   if (!words_) return;
+  if (was_reset()) return close_in(CUDA_ERROR_CONTEXT_IS_DESTROYED);
   const Entered entered(driver_, context_.handle);
-  unsigned long long id = context_id_;
-  const bool lives = entered.result() == CUDA_SUCCESS &&
-                     (!driver_.ctx_get_id || !open_ ||
-                      (driver_.ctx_get_id(context_.handle, &id) == CUDA_SUCCESS && id == context_id_));
+  close_in(entered.result());
+}
+
+void Gpu::close_in(CUresult entered) {
+  const bool lives = entered == CUDA_SUCCESS;
   for (Stream& stream : streams_) stream.close(lives);
   if (queued_ && lives) (void)driver_.event_destroy(queued_);
   queued_ = nullptr;
   reductions_.close(lives);
+  forgets_memory_ = !lives;
   memory_.clear();
-  unpin(driver_, words_, words_bytes(), lives);
+  forgets_memory_ = false;
+  unpin(driver_, words_, words_bytes(), entered);
   words_ = nullptr;
   open_ = false;
 }
 
-bool Gpu::notice_reset(std::vector<EndedWork>* ended) {
-  unsigned long long id;
-  if (!open_ || !driver_.ctx_get_id) return false;
+// The context was destroyed since open(), and perhaps made anew at the same address.
+bool Gpu::was_reset() const {
+  if (context_id_ == kNoId) return false;
+  unsigned long long id = kNoId;
   const CUresult result = driver_.ctx_get_id(context_.handle, &id);
-  if (result == CUDA_SUCCESS && id == context_id_) return false;
+  return result == CUDA_SUCCESS ? id != context_id_ : gone(result);
+}
+
+bool Gpu::notice_reset(std::vector<EndedWork>* ended) {
+  if (!open_ || !was_reset()) return false;
   GPURDMA_LOG(info, "%s: its context was destroyed since it was last used", name_);
+  for (Stream& stream : streams_) stream.drain(false);
   fail_all(ended);
   close();
   broken_ = false;
@@ -136,6 +146,7 @@ void* Gpu::allocate(size_t bytes) {
 }
 
 void Gpu::release(void* chunk, size_t) {
+  if (forgets_memory_) return;
   const Entered entered(driver_, context_.handle);
   if (entered.result() == CUDA_SUCCESS) (void)driver_.mem_free(CUdeviceptr(chunk));
 }
@@ -169,6 +180,11 @@ void Gpu::flush(std::vector<EndedWork>* ended) {
 }
 
 bool Gpu::poll(std::vector<EndedWork>* ended) {
+  if (broken_) {
+    quiesce();
+    fail_all(ended);
+    return false;
+  }
   const uint64_t now = clock::nanoseconds();
   const bool check = next_check_ns_ != 0 && now >= next_check_ns_;
   bool progressed = false, busy = false;

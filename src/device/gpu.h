@@ -41,6 +41,8 @@ class Gpu final : private PoolSource {
   // and returns true. Work that was under way ends as failed.
   bool notice_reset(std::vector<EndedWork>* ended);
   bool usable() const { return open_ && !broken_; }
+  // ... and so is its context. Asks the driver.
+  bool lives() const { return usable() && !was_reset(); }
 
   CUcontext context() const { return context_.handle; }
   const Driver& driver() const { return driver_; }
@@ -79,13 +81,17 @@ class Gpu final : private PoolSource {
   void release(void* chunk, size_t bytes) override;
   CUresult open_streams();
   void close();
+  void close_in(CUresult entered);
+  bool was_reset() const;
   void fail_all(std::vector<EndedWork>* ended);
 
   const Driver& driver_;
   const Contexts::Context context_;
   char name_[96] = "";
   bool open_ = false, broken_ = false;
-  unsigned long long context_id_ = 0;
+  bool forgets_memory_ = false;                       // it went with the context
+  static constexpr unsigned long long kNoId = ~0ull;  // the driver does not tell
+  unsigned long long context_id_ = kNoId;
   void* words_ = nullptr;     // pinned; one for each stream
   CUevent queued_ = nullptr;  // on the default stream
   uint64_t next_check_ns_ = 0;

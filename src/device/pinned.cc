@@ -21,8 +21,8 @@ CUresult pin(const Driver& driver, size_t bytes, void** memory) {
   return CUDA_SUCCESS;
 }
 
-void unpin(const Driver& driver, void* memory, size_t bytes, bool context_lives) {
-  if (context_lives) {
+void unpin(const Driver& driver, void* memory, size_t bytes, CUresult entered) {
+  if (!gone(entered)) {
     const CUresult result = driver.mem_host_unregister(memory);
     if (result != CUDA_SUCCESS && !gone(result) && result != CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED)
       GPURDMA_LOG(warn, "%zu bytes of pinned memory were not given back by the CUDA driver: %s", bytes,

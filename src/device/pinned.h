@@ -12,7 +12,7 @@ namespace gpurdma {
 // `bytes` of it, a multiple of the page size, into *memory. On failure nothing is kept.
 CUresult pin(const Driver& driver, size_t bytes, void** memory);
 
-// Gives it back; also where its context is gone and cannot be entered.
-void unpin(const Driver& driver, void* memory, size_t bytes, bool context_lives);
+// Gives it back; also where its context is gone and could not be entered.
+void unpin(const Driver& driver, void* memory, size_t bytes, CUresult entered);
 
 }  // namespace gpurdma
