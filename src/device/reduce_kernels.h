@@ -244,30 +244,32 @@ GPURDMA_ON_GPU inline Unit combine(const Unit& left, const Unit& right) {
   }
 }
 
-// Units number `thread`, `thread` + `threads`, ... of count.
+// Units number `thread`, `thread` + `threads`, ... of count, which are those before number `gap` and those that come
+// `skipped` later.
 template <class Function, class T, class Unit>
-GPURDMA_ON_GPU inline void reduce_units(void* dst, const void* left, const void* right, uint64_t count, uint64_t thread,
+GPURDMA_ON_GPU inline void reduce_units(const ReduceTask& units, uint64_t gap, uint64_t skipped, uint64_t thread,
                                         uint64_t threads) {
   constexpr int kUnderWay = 4;
-  Unit* const d = static_cast<Unit*>(dst);
-  const Unit* const l = static_cast<const Unit*>(left);
-  const Unit* const r = static_cast<const Unit*>(right);
+  Unit* const d = static_cast<Unit*>(units.dst);
+  const Unit* const l = static_cast<const Unit*>(units.left);
+  const Unit* const r = static_cast<const Unit*>(units.right);
+  const auto at = [=](uint64_t i) { return i < gap ? i : i + skipped; };
   uint64_t i = thread;
-  for (; i + (kUnderWay - 1) * threads < count; i += kUnderWay * threads) {
+  for (; i + (kUnderWay - 1) * threads < units.count; i += kUnderWay * threads) {
     Unit lefts[kUnderWay], rights[kUnderWay];
 #ifdef __CUDACC__
 #pragma unroll
 #endif
     for (int k = 0; k < kUnderWay; ++k) {
-      lefts[k] = load(l + i + k * threads);
-      rights[k] = load(r + i + k * threads);
+      lefts[k] = load(l + at(i + k * threads));
+      rights[k] = load(r + at(i + k * threads));
     }
 #ifdef __CUDACC__
 #pragma unroll
 #endif
-    for (int k = 0; k < kUnderWay; ++k) store(d + i + k * threads, combine<Function, T>(lefts[k], rights[k]));
+    for (int k = 0; k < kUnderWay; ++k) store(d + at(i + k * threads), combine<Function, T>(lefts[k], rights[k]));
   }
-  for (; i < count; i += threads) store(d + i, combine<Function, T>(load(l + i), load(r + i)));
+  for (; i < units.count; i += threads) store(d + at(i), combine<Function, T>(load(l + at(i)), load(r + at(i))));
 }
 
 // All that thread number `thread` of `threads` does of a task.
@@ -275,26 +277,21 @@ template <Op kOp, Type kType>
 GPURDMA_ON_GPU inline void reduce_thread(const ReduceTask& task, uint64_t thread, uint64_t threads) {
   using T = typename ElementOf<kType>::type;
   using Function = typename FunctionOf<kOp>::type;
-  constexpr uint64_t wide = sizeof(Wide), size = sizeof(T);
+  constexpr uint64_t wide = sizeof(Wide), size = sizeof(T), none = ~uint64_t(0);
   const uint64_t d = reinterpret_cast<uintptr_t>(task.dst) % wide;
   const uint64_t l = reinterpret_cast<uintptr_t>(task.left) % wide;
   const uint64_t r = reinterpret_cast<uintptr_t>(task.right) % wide;
-  // Elements up to the first boundary, if elements do end on it.
-  const uint64_t head = (wide - d) % wide / size;
-  const auto part = [&](uint64_t from) {
-    return ReduceTask{static_cast<char*>(task.dst) + from * size, static_cast<const char*>(task.left) + from * size,
-                      static_cast<const char*>(task.right) + from * size, task.count - from};
-  };
-  if (d != l || d != r || d % size != 0 || task.count <= head) {
-    reduce_units<Function, T, Single<T>>(task.dst, task.left, task.right, task.count, thread, threads);
-    return;
+  // Of the elements some come before the first boundary, some are moved 16 bytes at a time, and some remain.
+  uint64_t head = task.count, moved = 0;
+  if (d == l && d == r && d % size == 0 && task.count > (wide - d) % wide / size) {
+    head = (wide - d) % wide / size;
+    moved = (task.count - head) / (wide / size) * (wide / size);
+    const ReduceTask body{static_cast<char*>(task.dst) + head * size, static_cast<const char*>(task.left) + head * size,
+                          static_cast<const char*>(task.right) + head * size, moved / (wide / size)};
+    reduce_units<Function, T, Wide>(body, none, 0, thread, threads);
   }
-  const ReduceTask body = part(head);
-  const uint64_t units = body.count * size / wide;
-  const ReduceTask tail = part(head + units * (wide / size));
-  reduce_units<Function, T, Wide>(body.dst, body.left, body.right, units, thread, threads);
-  reduce_units<Function, T, Single<T>>(task.dst, task.left, task.right, head, thread, threads);
-  reduce_units<Function, T, Single<T>>(tail.dst, tail.left, tail.right, tail.count, thread, threads);
+  const ReduceTask rest{task.dst, task.left, task.right, task.count - moved};
+  reduce_units<Function, T, Single<T>>(rest, head, moved, thread, threads);
 }
 
 }  // namespace
