@@ -160,10 +160,11 @@ extern "C" CUresult emu_cuCtxGetId(CUcontext handle, unsigned long long* id) {
   });
 }
 
+// UCX tries these when it starts, whether there is a context or not.
 extern "C" CUresult emu_cuCtxGetFlags(unsigned* flags) {
   return enter("cuCtxGetFlags", [&](Lock&) {
-    CUresult result;
-    const Context* const context = need_context("cuCtxGetFlags", &result);
+    CUresult result = CUDA_ERROR_INVALID_CONTEXT;
+    const Context* const context = current_context() ? need_context("cuCtxGetFlags", &result) : nullptr;
     if (context != nullptr) *flags = context->flags;
     return result;
   });
@@ -171,8 +172,8 @@ extern "C" CUresult emu_cuCtxGetFlags(unsigned* flags) {
 
 extern "C" CUresult emu_cuCtxSetFlags(unsigned flags) {
   return enter("cuCtxSetFlags", [&](Lock&) {
-    CUresult result;
-    Context* const context = need_context("cuCtxSetFlags", &result);
+    CUresult result = CUDA_ERROR_INVALID_CONTEXT;
+    Context* const context = current_context() ? need_context("cuCtxSetFlags", &result) : nullptr;
     if (context != nullptr) context->flags = flags;
     return result;
   });

@@ -64,6 +64,7 @@ TEST(EmuDeath, StartsContextsWhenTheyAreRetained) {
         CUcontext current;
         REQUIRE(cuCtxGetCurrent(&current) == CUDA_ERROR_NOT_INITIALIZED);
         REQUIRE(cuInit(0) == CUDA_SUCCESS);
+        REQUIRE(cuCtxSetFlags(CU_CTX_SYNC_MEMOPS) == CUDA_ERROR_INVALID_CONTEXT);
         REQUIRE(cuDevicePrimaryCtxGetState(0, &flags, &active) == CUDA_SUCCESS && active == 0);
         REQUIRE(cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
         REQUIRE(cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);

@@ -271,9 +271,13 @@ int run(int socket, bool starts) {
   CUdevice device;
   CUcontext context;
   CHECK(cuInit(0) == CUDA_SUCCESS && cuDeviceGet(&device, 0) == CUDA_SUCCESS);
-  CHECK(cuDevicePrimaryCtxRetain(&context, device) == CUDA_SUCCESS && cuCtxSetCurrent(context) == CUDA_SUCCESS);
+  const auto begin_context = [&] {
+    CHECK(cuDevicePrimaryCtxRetain(&context, device) == CUDA_SUCCESS && cuCtxSetCurrent(context) == CUDA_SUCCESS);
+  };
+  if (starts) begin_context();
   {
     Peer peer(socket);
+    if (!starts) begin_context();  // after UCX has started
     if (!peer.knows_devices()) {
       if (starts) std::printf("SKIP ucx_test: this UCX (%s) has no CUDA\n", ucp_get_version_string());
       return 77;
