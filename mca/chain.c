@@ -191,10 +191,15 @@ int gpurdma_mca_chain_persistent(gpurdma_module_t *module, const gpurdma_call_t 
   return OMPI_SUCCESS;
 }
 
+/* What has nothing to do, as among one rank in place, comes as a request that is complete and cannot be started. */
+static int start_again(ompi_request_t *beneath) {
+  return OMPI_REQUEST_NOOP == beneath->req_type ? OMPI_SUCCESS : beneath->req_start(1, &beneath);
+}
+
 static void copied_down_again(void *cookie, int status) {
   gpurdma_chain_t *chain = cookie;
   fail(chain, gpurdma_mca_error(status, chain->request->comm));
-  const int error = chain->beneath->req_start(1, &chain->beneath);
+  const int error = start_again(chain->beneath);
   if (OMPI_SUCCESS == error) return run(chain);
   fail(chain, error);
   finish(chain);

@@ -43,7 +43,7 @@ static void construct(gpurdma_module_t *module) {
   memset(module->spare, 0, sizeof *module - offsetof(gpurdma_module_t, spare));
 }
 
-/* X(slot, our function) for every slot, or for those of allreduce alone. */
+/* X(slot, our function) for allreduce, which gpurdma runs itself where it is active. */
 #define ALLREDUCE(X)                    \
   X(allreduce, gpurdma_mca_allreduce)   \
   X(iallreduce, gpurdma_mca_iallreduce) \
@@ -112,7 +112,7 @@ static void make_core(gpurdma_module_t *module, ompi_communicator_t *comm) {
   if (NULL != module->beneath.slot) GPURDMA_INSTALL(comm, slot, function, &module->super);
 #define OFFER(slot, function) module->super.coll_##slot = function;
 
-/* For every collective but allreduce. */
+/* The same for all, allreduce included. */
 #define STAGED(X) GPURDMA_COLLECTIVES(X##_THREE) X(reduce_local, gpurdma_mca_slot_reduce_local)
 #define REMEMBER_THREE(name, form, send, receive) \
   REMEMBER(name, gpurdma_mca_slot_##name)         \
