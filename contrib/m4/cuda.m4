@@ -98,9 +98,10 @@ AC_DEFUN([GPURDMA_NVCC], [
     done
     NVCC_ARCH="$NVCC_ARCH -gencode arch=compute_$gpurdma_oldest,code=compute_$gpurdma_oldest"
 
+    # -U_GNU_SOURCE, here and for the kernels: glibc 2.42 declares functions that headers of CUDA 13.0 declare too.
     AC_MSG_CHECKING([whether nvcc makes fat binaries])
     AS_ECHO(['extern "C" __global__ void nothing(int *x) { *x = 1; }']) > conftest.cu
-    AS_IF(["$NVCC" $NVCCFLAGS -std=c++17 $NVCC_ARCH --fatbin -o conftest.fatbin conftest.cu >&AS_MESSAGE_LOG_FD 2>&1],
+    AS_IF(["$NVCC" $NVCCFLAGS -std=c++17 -U_GNU_SOURCE $NVCC_ARCH --fatbin -o conftest.fatbin conftest.cu >&AS_MESSAGE_LOG_FD 2>&1],
       [gpurdma_have_nvcc=yes],
       [gpurdma_nvcc_lacks="$NVCC does not compile (config.log says why; NVCCFLAGS='-ccbin g++-N' names a host
                 compiler that it accepts)"])
