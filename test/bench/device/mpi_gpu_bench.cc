@@ -6,6 +6,7 @@
 // memory; and of copying the operand down and up, all ranks at once, both directions at once. A large operand passes
 // through a pipeline in which all three overlap, so that the slower of the last two is the least time it can take; a
 // small one is copied down, reduced and copied up, one behind the other. Results are checked. Exit status as gpu_bench.
+#include <algorithm>
 #include <string>
 
 #include "test/bench/device/driver.h"

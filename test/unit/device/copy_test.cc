@@ -1,4 +1,6 @@
 // Copies between all kinds of memory.
+#include <algorithm>
+
 #include "rig.h"
 
 namespace gpurdma::test {
